@@ -17,7 +17,7 @@ use vm_hotspot::{HotSpot, Setup};
 use crate::listener::{self, Shared};
 use crate::output::Output;
 use crate::process::{self, Process};
-use crate::{events, output, plan, recording};
+use crate::{output, plan, recording};
 
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
@@ -34,13 +34,6 @@ mod place {
 
 /// A recording has begun in this process, or a start has been refused for good.
 static LOADED: AtomicBool = AtomicBool::new(false);
-/// Events are recorded, which nothing can change.
-static EVENTS: AtomicBool = AtomicBool::new(false);
-
-/// Whether events are recorded instead of a profile.
-pub(crate) fn records_events() -> bool {
-    EVENTS.load(Ordering::SeqCst)
-}
 
 /// The recording has ended: another one may begin.
 pub(crate) fn allow_another() {
@@ -106,9 +99,6 @@ fn start(java: JavaVm, text: &str) -> i32 {
     if LOADED.swap(true, Ordering::SeqCst) {
         return refuse(&StartError::LoadedTwice.into(), text);
     }
-    if let Some(wanted) = events::parse(text) {
-        return record_events(java, wanted);
-    }
     let environment = std::env::var(ENVIRONMENT).ok();
     let options = match parse(text, environment.as_deref()) {
         Ok(Parsed::Run(options)) => *options,
@@ -140,15 +130,6 @@ pub(crate) fn begin(java: JavaVm, options: Options, output: Output) -> Result<()
         recording::forget();
         allow_another();
     })
-}
-
-/// Records events instead of a profile. It needs the VM from its start on.
-fn record_events(java: JavaVm, wanted: Result<events::Wanted<'_>, String>) -> i32 {
-    match wanted.and_then(|wanted| events::start(java, &wanted)) {
-        Ok(()) => EVENTS.store(true, Ordering::SeqCst),
-        Err(fault) => process::note(&format!("{fault}; the program runs unprofiled")),
-    }
-    JNI_OK
 }
 
 /// Why nothing is profiled.
@@ -194,6 +175,7 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
         profiler: Box::new(profiler),
         message: process::note,
         memory: output.memory,
+        events: output.events,
     };
     HotSpot::load(java, setup).map_err(Fault::Vm)
 }

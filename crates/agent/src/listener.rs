@@ -88,7 +88,8 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     let recorder = &now.recorder;
     let lock = || recorder.lock();
     let is_collected = lock().options().output.target.is_collector();
-    if !options.output.target.is_collector()
+    if options.events.is_some()
+        || !options.output.target.is_collector()
         || !is_collected
         || !lock().options().records_as(options)
     {

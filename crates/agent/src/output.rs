@@ -12,11 +12,12 @@ use agent_core::options::{
     Format, Keep, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
 };
 use agent_core::series::Series;
+use vm_hotspot::host::HostSetup;
 use vmpi::Memory;
 
-use crate::collector;
 use crate::process::wall_time;
 use crate::sender::{Patience, Sender};
+use crate::{collector, events};
 
 /// An opened output.
 pub(crate) struct Output {
@@ -32,6 +33,8 @@ pub(crate) struct Output {
     pub(crate) scratch: PathBuf,
     /// What is charged with all tables and queues of the recording.
     pub(crate) memory: Arc<Memory>,
+    /// Where the stream of VM events goes, if it is wanted.
+    pub(crate) events: Option<HostSetup>,
 }
 
 /// The name of the VM's own dump; the VM wants it to end so.
@@ -47,6 +50,17 @@ fn memory(options: &Options) -> Arc<Memory> {
 
 /// Opens what the options name.
 pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
+    let mut output = open_profile(options)?;
+    if let Some((events, place)) = events::open(options)? {
+        output.events = Some(events);
+        if options.records_nothing {
+            output.place = place;
+        }
+    }
+    Ok(output)
+}
+
+fn open_profile(options: &Options) -> Result<Output, StartError> {
     match &options.output.target {
         Target::Net { host, port } => connect(options, host, *port),
         Target::Unix(path) => {
@@ -86,12 +100,17 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(buffer, file)),
         peer: None,
-        place: std::path::absolute(&name)
-            .map_or_else(|_| name.clone(), |path| path.display().to_string()),
+        place: named(&name),
         folder: folder(Path::new(&name)),
         scratch: scratch(&name),
         memory: memory(options),
+        events: None,
     })
+}
+
+/// A file, by a name that stays right.
+pub(crate) fn named(name: &str) -> String {
+    std::path::absolute(name).map_or_else(|_| name.to_owned(), |path| path.display().to_string())
 }
 
 /// The folder of a file, by a name that stays right.
@@ -100,7 +119,7 @@ fn folder(name: &Path) -> PathBuf {
     whole.parent().unwrap_or(&whole).to_owned()
 }
 
-/// No output: only a snapshot of an exhausted heap is wanted.
+/// No output: only a snapshot of an exhausted heap is wanted, or events.
 fn nowhere(options: &Options) -> Output {
     let folder = folder(Path::new("snapshot"));
     Output {
@@ -110,6 +129,7 @@ fn nowhere(options: &Options) -> Output {
         scratch: scratch(&folder.join("hprof").to_string_lossy()),
         memory: memory(options),
         folder,
+        events: None,
     }
 }
 
@@ -193,6 +213,7 @@ fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Ou
         folder: folder(Path::new("snapshot")),
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
         memory,
+        events: None,
     })
 }
 
@@ -211,9 +232,7 @@ fn with_patterns<T>(body: impl FnOnce(&Patterns<'_>) -> T) -> T {
 
 /// The files of a recording with `loop=`. Their folder keeps its name wherever the program goes.
 fn series_of(name: &str, keep: Keep) -> Series {
-    let name = std::path::absolute(name)
-        .map_or_else(|_| name.to_owned(), |path| path.display().to_string());
-    with_patterns(|patterns| Series::new(&name, keep, patterns, variable))
+    with_patterns(|patterns| Series::new(&named(name), keep, patterns, variable))
 }
 
 /// The next file of a series.
@@ -227,6 +246,7 @@ fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
         folder: folder(&path),
         scratch: scratch(&path.to_string_lossy()),
         memory,
+        events: None,
     })
 }
 

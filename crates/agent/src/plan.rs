@@ -12,6 +12,7 @@ pub(crate) fn config(options: &Options) -> Config {
         depth: options.traces.depth,
         // The pairs of cpu=old are pairs whatever the depth is set to.
         call_depth: options.cpu.old.then_some(options.traces.cost_depth),
+        has_profiler: !options.records_nothing,
         has_peer: options.output.target.is_collector(),
         allocations: exact,
         stacks_sampled: options.heap.stacks_sampled,

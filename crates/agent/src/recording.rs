@@ -14,7 +14,7 @@ use vm_hotspot::HotSpot;
 
 use crate::exhausted::Wanted;
 use crate::snapshot::Reader;
-use crate::{entry, events, huge_pages, listener, output, process, snapshot};
+use crate::{entry, huge_pages, listener, output, process, snapshot};
 
 /// A recording under way.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub(crate) struct Recording {
     begun: WallTime,
     /// Nothing is written when it ends.
     is_silent: bool,
+    /// There is nothing but a stream of VM events.
+    has_no_profile: bool,
 }
 
 static NOW: Mutex<Option<Recording>> = Mutex::new(Rank::Recording, None);
@@ -60,7 +62,10 @@ pub(crate) fn begin(
         snapshot: Arc::new(snapshot),
         line_numbers: options.traces.line_numbers,
         begun: process::wall_time(),
-        is_silent: !options.dump_on_exit && !options.tells_last_counts(),
+        is_silent: !options.dump_on_exit
+            && !options.tells_last_counts()
+            && options.events.is_none(),
+        has_no_profile: options.records_nothing && options.events.is_some(),
     });
 }
 
@@ -116,7 +121,6 @@ fn status() -> String {
             now.place,
             now.begun.ctime()
         ),
-        None if entry::records_events() => "records events since the program began".to_owned(),
         None => NOTHING.to_owned(),
     }
 }
@@ -134,10 +138,7 @@ pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
 /// Ends the recording, which writes what it has.
 fn stop() -> Result<String, String> {
     let Some(now) = lock().take() else {
-        return Err(match entry::records_events() {
-            true => "events are recorded until the program ends".to_owned(),
-            false => NOTHING.to_owned(),
-        });
+        return Err(NOTHING.to_owned());
     };
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.end().map_err(|error| error.to_string())?;
@@ -151,6 +152,9 @@ fn stop() -> Result<String, String> {
 /// Writes what there is as at the end, and continues.
 fn dump() -> Result<String, String> {
     let now = now().ok_or(NOTHING)?;
+    if now.has_no_profile {
+        return Err("no profile is recorded; events are written as they come".to_owned());
+    }
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.dump();
     Ok(format!("what is known so far is in {}", now.place))
@@ -166,12 +170,6 @@ fn snapshot(java: JavaVm, socket: &str) -> Result<String, String> {
 
 /// Records what these options want from now on, in place of what is recorded.
 fn change(java: JavaVm, text: &str) -> Result<String, String> {
-    if events::parse(text).is_some() {
-        return Err("events= cannot be attached; give it at start".to_owned());
-    }
-    if entry::records_events() {
-        return Err("events are recorded in this program until it ends".to_owned());
-    }
     let parsed = parse(text, std::env::var(ENVIRONMENT).ok().as_deref());
     let mut options = match parsed {
         Ok(Parsed::Run(options)) => *options,

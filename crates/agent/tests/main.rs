@@ -39,3 +39,4 @@ mod tracked;
 mod unseen;
 mod vm_dumps;
 mod vm_events;
+mod vm_events_beside;

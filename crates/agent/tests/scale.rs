@@ -245,6 +245,36 @@ fn ten_thousand_classes_that_are_unloaded_at_once_stop_no_thread() {
     }
 }
 
+/// The stream of VM events gives back what it knows of a class that is unloaded: the names of all are more than the limit.
+#[test]
+fn classes_that_come_and_go_have_names_in_the_stream_within_its_memory() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let made = many_classes(lab);
+    for jdk in lab.some_jdks() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("events");
+        let options = format!("events=256,depth=8,memory=32m,file={}", path.display());
+        // So that classes are unloaded often.
+        let flags = ["-Xmx64m", "-XX:MaxMetaspaceSize=32m"];
+        let program = ["ManyClasses", "loaders", "200"];
+        let ran = lab.run_in(jdk, made.path(), Some(&options), &flags, &program);
+        let on = format!("on {}: {}", jdk.full_version, ran.stderr());
+        assert!(ran.stdout().ends_with("called 20000\n"), "{on}");
+        let events = crate::vm_events::Recording::read(&path);
+        let what = format!(
+            "{} unloaded of {}, {} without a name of {}",
+            events.unloaded,
+            events.class_count(),
+            events.nameless,
+            events.allocations
+        );
+        assert!(events.ended && events.unloaded > 8_000, "{what} {on}");
+        assert!(events.nameless * 100 < events.allocations, "{what} {on}");
+    }
+}
+
 #[test]
 fn classes_that_come_and_go_are_counted_and_cost_little() {
     let Some(lab) = crate::common::lab() else {

@@ -24,6 +24,9 @@ pub(crate) struct Recording {
     traces: HashMap<u32, Vec<u64>>,
     /// Reported objects, by class and innermost method.
     made: HashMap<(String, String), u64>,
+    /// Classes that were unloaded, and objects without a class or stack.
+    pub(crate) unloaded: u64,
+    pub(crate) nameless: u64,
     collections: u64,
     moves: u64,
     frees: u64,
@@ -56,6 +59,16 @@ impl Recording {
         });
         read.unwrap_or_else(|damage| panic!("{damage:?}"));
         recording
+    }
+
+    pub(crate) fn class_count(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Objects of a class, by whichever method they were made.
+    pub(crate) fn made_of(&self, class: &str) -> u64 {
+        let rows = self.made.iter().filter(|row| row.0.0 == class);
+        rows.map(|row| row.1).sum()
     }
 
     /// Bytes that a sampled object stands for.
@@ -105,6 +118,8 @@ impl Recording {
             }
             Body::ObjectAlloc(alloc) => {
                 self.allocations += 1;
+                let has_class = !alloc.class.is_null() || alloc.array.is_some();
+                self.nameless += u64::from(!has_class || alloc.trace.0 == 0);
                 assert!(
                     !self.in_gc && self.arenas.contains_key(&alloc.arena),
                     "{alloc:?}"
@@ -141,6 +156,7 @@ impl Recording {
                 let was_alive = self.live.remove(&object.0).is_some();
                 assert!((self.in_gc || late) && was_alive, "{object:?}");
             }
+            Body::ClassUnload { .. } => self.unloaded += 1,
             Body::GcStart { .. } => assert!(!std::mem::replace(&mut self.in_gc, true)),
             Body::GcFinish(_) => {
                 assert!(std::mem::replace(&mut self.in_gc, false));
@@ -348,8 +364,7 @@ fn every_object_is_told_at_the_method_that_makes_it() {
             let made = recording.made.get(&key).copied().unwrap_or(0);
             assert_eq!(made, times * COUNT, "{key:?} on {}", jdk.full_version);
         }
-        let bases = recording.made.iter().filter(|row| row.0.0 == "Made$Base");
-        let bases: u64 = bases.map(|row| row.1).sum();
+        let bases = recording.made_of("Made$Base");
         assert_eq!(bases, COUNT, "made by reflection on {}", jdk.full_version);
     }
 }

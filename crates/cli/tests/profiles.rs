@@ -463,6 +463,18 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
         "{}",
         bytes.len()
     );
+    // Beside a profile, and the profile of its file name's form.
+    let ran = run(&["--events", "both.events", "-o", "both.hprof"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("a recording");
+    assert!(read("both.events").starts_with(b"VMPI\r\n\x1a\n"));
+    assert!(read("both.hprof").starts_with(b"JAVA PROFILE 1.0.2"));
+    let again = run(&["--events", "both.events"]);
+    let said = text(&again.stderr);
+    assert!(
+        said.contains("both.events exists (--force overwrites)"),
+        "{said}"
+    );
     let wrong = run(&["--events", "other.events", "--interval", "often"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
     assert_eq!(text(&wrong.stdout), "", "nothing was started");

@@ -113,23 +113,40 @@ impl Jni {
     pub fn register_park(self, function: Park) -> Result<()> {
         self.local_frame(4, || {
             let class = unsafe_class(self)?;
-            let method = NativeMethod {
-                name: NAME.as_ptr(),
-                signature: SIGNATURE.as_ptr(),
-                function: function as *const c_void,
-            };
-            // SAFETY: slot 215 is (class, methods, count), and the VM copies what it needs of the names.
-            let code = unsafe {
-                table_call!(self.raw(), 0, slot::RegisterNatives,
-                    (class.raw() => RawObject, &raw const method => *const NativeMethod, 1 => i32) -> i32)
-            };
-            match code {
-                0 => Ok(()),
-                _ => {
-                    self.clear_exception();
-                    Err(Error::Jni("RegisterNatives"))
-                }
-            }
+            // SAFETY: the function has this signature.
+            unsafe { self.register_native(class, (NAME, SIGNATURE), function as *const c_void) }
         })
+    }
+
+    /// Has the VM call this function for a native method of a class, by name and descriptor.
+    ///
+    /// # Safety
+    /// The function takes what the method does, is of this library, and the library is never unloaded.
+    ///
+    /// # Errors
+    /// When there is no such method.
+    pub unsafe fn register_native(
+        self,
+        class: Object,
+        (name, signature): (&CStr, &CStr),
+        function: *const c_void,
+    ) -> Result<()> {
+        let method = NativeMethod {
+            name: name.as_ptr(),
+            signature: signature.as_ptr(),
+            function,
+        };
+        // SAFETY: slot 215 is (class, methods, count), and the VM copies what it needs of the names.
+        let code = unsafe {
+            table_call!(self.raw(), 0, slot::RegisterNatives,
+                (class.raw() => RawObject, &raw const method => *const NativeMethod, 1 => i32) -> i32)
+        };
+        match code {
+            0 => Ok(()),
+            _ => {
+                self.clear_exception();
+                Err(Error::Jni("RegisterNatives"))
+            }
+        }
     }
 }

@@ -104,19 +104,17 @@ ranks! {
     /// `HotSpot::deaths`: tags of freed objects, put there by a thread of the VM. The next thread that locks the state takes them over.
     Deaths,
 
-    // The recorder of events (`host`), which runs instead of all that.
+    // The stream of VM events (`host`), the other output of a recording.
     /// `Host::sink`: where the stream goes, until its writer begins.
     EventSink,
-    /// `Host::names`: what the stream knows of classes, methods and threads. A new name is queued as an event.
-    EventNames,
     /// `Host::tracked`: sampled objects. The VM thread compares them in its pause, and queues what has become of them.
     EventObjects,
-    /// `Host::queue`: events to be sent.
+    /// `Host::queue`: events to be sent. A new name is queued while the state is locked.
     EventQueue,
     /// `Host::is_finished`: whether the writer has ended.
     EventEnd,
 
-    // The bridge to agents of `jvmpi.h`, which runs instead of all that, too.
+    // The bridge to agents of `jvmpi.h`, which runs instead of all that.
     /// `Bridge::granted`: capabilities. Held while others are requested.
     Granted,
     /// `Collector::telling`: one collection is reported at a time. Held over calls to the agent, which may request what is below.

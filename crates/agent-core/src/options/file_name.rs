@@ -2,6 +2,9 @@
 
 use super::Format;
 
+/// Where the stream of VM events goes unless the options say where.
+pub const USUAL_EVENT_FILE: &str = "java.events";
+
 /// The name when none is given.
 pub fn default_name(format: Format) -> &'static str {
     match format {

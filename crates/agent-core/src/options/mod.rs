@@ -15,7 +15,9 @@ mod parse;
 mod table;
 
 pub use error::{ERROR_PREFIX, OptionError, OptionFault, StartError, TERMINATED};
-pub use file_name::{Patterns, default_name, expand, temporary_name, unique_name};
+pub use file_name::{
+    Patterns, USUAL_EVENT_FILE, default_name, expand, temporary_name, unique_name,
+};
 pub use parse::{keep, memory, parse, time};
 pub use table::{OPTIONS, OptionRow, Origin, Value, find, help};
 
@@ -70,12 +72,25 @@ pub struct Options {
     pub tracked: Option<usize>,
     /// `compat` or `modern`.
     pub mode: Mode,
-    /// Nothing but a snapshot of an exhausted heap is wanted: there is no other output.
+    /// `events`, `events-file`, `events-net`: the stream of VM events.
+    pub events: Option<Events>,
+    /// Nothing but a snapshot of an exhausted heap or the stream of VM events is wanted: there is no other output.
     pub records_nothing: bool,
     /// `loop`, `keep`: the output is a series of files.
     pub series: Option<Rotation>,
     /// `duration`: the recording ends after this time.
     pub duration: Option<Duration>,
+}
+
+/// The stream of VM events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// Mean bytes between two objects that are reported; 0 for all objects.
+    pub interval: u32,
+    /// Frames of a stack: what `depth` says, if nothing else is recorded.
+    pub depth: u32,
+    /// Where it goes: what `file` or `net` say, if nothing else is recorded.
+    pub target: Target,
 }
 
 /// How the files of a recording follow each other.
@@ -286,6 +301,7 @@ impl Options {
             memory: vmpi::Budget::DEFAULT,
             tracked: None,
             mode: Mode::Compat,
+            events: None,
             records_nothing: false,
             series: None,
             duration: None,

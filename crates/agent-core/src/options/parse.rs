@@ -1,8 +1,8 @@
 //! The parser: tokens as the original cut them, then one setter per kind of value.
 
 use super::{
-    Format, Frames, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation, SampledAlloc,
-    Target, Value, WhenExhausted, default_name, find,
+    Events, Format, Frames, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation,
+    SampledAlloc, Target, USUAL_EVENT_FILE, Value, WhenExhausted, default_name, find,
 };
 use std::time::Duration;
 
@@ -12,6 +12,10 @@ const MAX_NAME: usize = 15;
 const MAX_VALUE: usize = 4096;
 /// Longest value of a switch in bytes.
 const MAX_SWITCH: usize = 79;
+/// Most frames of a stack in the stream of VM events.
+const MOST_EVENT_FRAMES: u32 = 64;
+/// Frames of such a stack beside a profile: the VM takes longest for them.
+const USUAL_EVENT_FRAMES: u32 = 4;
 /// Longest port in bytes.
 const MAX_PORT: usize = 15;
 
@@ -36,6 +40,9 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
         form_seen: false,
         keep: None,
         wall_at_interval: false,
+        events: None,
+        events_depth: None,
+        events_target: None,
     };
     match parser.run(&text) {
         Ok(()) => Ok(Parsed::Run(Box::new(parser.options))),
@@ -46,6 +53,20 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
     }
 }
 
+/// Where a collector listens.
+fn address(rest: &mut &str) -> Result<Target, OptionFault> {
+    let host = token(rest, ':', MAX_VALUE)
+        .ok_or(OptionFault::NetColon)?
+        .to_owned();
+    if host == "unix" {
+        let path = token(rest, ',', MAX_VALUE).ok_or(OptionFault::NetPort)?;
+        return Ok(Target::Unix(path.to_owned()));
+    }
+    let port = token(rest, ',', MAX_PORT).ok_or(OptionFault::NetPort)?;
+    let port = leading_number(port).0;
+    Ok(Target::Net { host, port })
+}
+
 struct Parser {
     options: Options,
     output_seen: bool,
@@ -54,6 +75,12 @@ struct Parser {
     keep: Option<Keep>,
     /// `wall=y`: as often as `interval` says.
     wall_at_interval: bool,
+    /// `events`: bytes between two objects.
+    events: Option<u32>,
+    /// `events-depth`.
+    events_depth: Option<u32>,
+    /// `events-file` or `events-net`.
+    events_target: Option<Target>,
 }
 
 /// Cuts the next token off. `None` when it is empty or longer than `max`.
@@ -87,7 +114,7 @@ impl Parser {
                     };
                     self.switch(row.name, on);
                 }
-                _ if row.name == "net" => self.net(&mut rest)?,
+                _ if row.name.ends_with("net") => self.go_to(row.name, &mut rest, address)?,
                 Value::Text => self.text(row.name, &mut rest)?,
                 _ => {
                     let value = token(&mut rest, ',', MAX_VALUE)
@@ -149,34 +176,39 @@ impl Parser {
             self.options.output.secret_file = Some(file.to_owned());
             return Ok(());
         }
-        if self.output_seen {
-            return Err(OptionFault::TwoOutputs);
-        }
-        let file = token(rest, ',', MAX_VALUE).ok_or(OptionFault::Syntax("file=filename"))?;
-        self.options.output.target = Target::File(file.to_owned());
-        self.output_seen = true;
-        Ok(())
+        let syntax = match name {
+            "file" => "file=filename",
+            _ => "events-file=filename",
+        };
+        self.go_to(name, rest, |rest| {
+            let file = token(rest, ',', MAX_VALUE).ok_or(OptionFault::Syntax(syntax))?;
+            Ok(Target::File(file.to_owned()))
+        })
     }
 
-    fn net(&mut self, rest: &mut &str) -> Result<(), OptionFault> {
-        if self.output_seen {
+    /// Where the output goes, or the stream of VM events: what `read` cuts off.
+    fn go_to<'t>(
+        &mut self,
+        name: &str,
+        rest: &mut &'t str,
+        read: impl FnOnce(&mut &'t str) -> Result<Target, OptionFault>,
+    ) -> Result<(), OptionFault> {
+        let is_events = name.starts_with("events");
+        let is_second = match is_events {
+            true => self.events_target.is_some(),
+            false => self.output_seen,
+        };
+        if is_second {
             return Err(OptionFault::TwoOutputs);
         }
-        let host = token(rest, ':', MAX_VALUE)
-            .ok_or(OptionFault::NetColon)?
-            .to_owned();
-        if host == "unix" {
-            let path = token(rest, ',', MAX_VALUE).ok_or(OptionFault::NetPort)?;
-            self.options.output.target = Target::Unix(path.to_owned());
-            self.output_seen = true;
-            return Ok(());
+        let target = read(rest)?;
+        match is_events {
+            true => self.events_target = Some(target),
+            false => {
+                self.options.output.target = target;
+                self.output_seen = true;
+            }
         }
-        let port = token(rest, ',', MAX_PORT).ok_or(OptionFault::NetPort)?;
-        self.options.output.target = Target::Net {
-            host,
-            port: leading_number(port).0,
-        };
-        self.output_seen = true;
         Ok(())
     }
 
@@ -205,6 +237,11 @@ impl Parser {
                 let depth = depth.ok_or_else(|| wrong("depth", "decimal and >= 0"))?;
                 options.traces.depth = u32::try_from(depth).unwrap_or(u32::MAX);
             }
+            ("events-depth", _) => {
+                let depth = value.parse().ok();
+                let depth = depth.ok_or_else(|| wrong("events-depth", "64 at most"))?;
+                self.events_depth = Some(depth);
+            }
             ("interval", _) => {
                 let demand = "decimal and > 0";
                 options.interval = time(value).ok_or_else(|| wrong("interval", demand))?;
@@ -230,6 +267,11 @@ impl Parser {
                 let interval = bytes.ok_or_else(|| wrong("alloc", "a size such as 512k"))?;
                 let live = options.sampled.is_none_or(|sampled| sampled.live);
                 options.sampled = Some(SampledAlloc { interval, live });
+            }
+            ("events", _) => {
+                let bytes = size(value).and_then(|bytes| i32::try_from(bytes).ok());
+                let bytes = bytes.ok_or_else(|| wrong("events", "a size up to 2047m"))?;
+                self.events = Some(bytes.cast_unsigned());
             }
             ("native", _) => {
                 let interval = size(value).ok_or_else(|| wrong("native", "a size such as 512k"))?;
@@ -344,7 +386,8 @@ impl Parser {
             || options.monitor
             || options.sampled.is_some()
             || options.heap.native.is_some();
-        options.records_nothing = !asked && options.snapshots_when_exhausted();
+        options.records_nothing =
+            !asked && (options.snapshots_when_exhausted() || self.events.is_some());
         if options.tracked.is_some() && (options.exact || options.heap.dump) {
             return Err(wrong("tracked", "without exact=y and heap=dump|all"));
         }
@@ -357,7 +400,42 @@ impl Parser {
             options.heap.dump = true;
             options.heap.sites = true;
         }
+        self.finish_events()?;
         self.check_stacks()
+    }
+
+    /// Where the stream of VM events goes. If nothing else is recorded, that is what `file` or `net` say.
+    fn finish_events(&mut self) -> Result<(), OptionFault> {
+        let options = &mut self.options;
+        let Some(interval) = self.events else {
+            return Ok(());
+        };
+        let is_alone = options.records_nothing;
+        if is_alone && options.series.is_some() {
+            return Err(wrong("loop", "with a profile beside events=SIZE"));
+        }
+        let usual = Target::File(USUAL_EVENT_FILE.to_owned());
+        let target = match self.events_target.take() {
+            Some(target) => target,
+            None if is_alone && self.output_seen => {
+                std::mem::replace(&mut options.output.target, usual)
+            }
+            None => usual,
+        };
+        let usual = match is_alone {
+            true => options.traces.depth,
+            false => USUAL_EVENT_FRAMES,
+        };
+        let depth = self.events_depth.unwrap_or(usual);
+        if depth > MOST_EVENT_FRAMES {
+            return Err(wrong("events-depth", "64 at most"));
+        }
+        options.events = Some(Events {
+            interval,
+            depth,
+            target,
+        });
+        Ok(())
     }
 
     /// Sampled stacks are those of sites, and have a table of the text form only.
@@ -395,6 +473,7 @@ fn syntax(name: &str) -> &'static str {
         "debugflags" => "debugflags=DECIMAL",
         "alloc" => "alloc=SIZE",
         "native" => "native=SIZE",
+        "events" => "events=SIZE",
         "memory" => "memory=SIZE",
         "stacks" => "stacks=exact|sampled",
         "oom" => "oom=y|n|snapshot",

@@ -9,6 +9,8 @@ public class Patient {
     static class Deep { int value = 3; }
 
     static void early() { for (int i = 0; i < 1000; i++) KEEP.add(new Early()); }
+    static byte[] last;
+
     static void late() { for (int i = 0; i < 500; i++) KEEP.add(new Late()); }
     static void deep(int n) { if (n > 0) deep(n - 1); else KEEP.add(new Deep()); }
     static double left() { return spin(400); }
@@ -49,6 +51,7 @@ public class Patient {
                 case "twins": twin("left", Patient::left); twin("right", Patient::right); break;
                 case "both": BARRIER.await(); BARRIER.await(); break;
                 case "counting": awaitCounting(); break;
+                case "megabytes": for (int i = 0; i < 32; i++) last = new byte[1 << 20]; break;
                 case "forget old": KEEP.subList(0, 1500).clear(); break;
                 case "forget": KEEP.clear(); break;
                 default: System.out.println("kept " + KEEP.size()); System.exit(3);

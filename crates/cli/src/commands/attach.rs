@@ -4,9 +4,10 @@ use super::listen::say;
 use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::agent;
+use crate::live::agent::{self, joined};
 use crate::live::collect::{Destination, collect};
 use crate::live::door::Door;
+use crate::live::event_args::{self, EventArgs};
 use crate::live::page::{LiveArgs, Page};
 use crate::live::series::{Files, LoopArgs, converted, duration, form_of};
 use crate::output::note;
@@ -51,23 +52,17 @@ impl Order {
 /// Record a running JVM with the agent, or watch it on a page
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --duration or -o the recording is written here, and the program is left as it was.\nOtherwise the JVM writes it to a file until `tenure attach PID stop` or its end. A second\nattach changes what is recorded. Only the JVM's own user and root may attach. JDK 21 and\nlater print a warning in the program unless it runs with -XX:+EnableDynamicAgentLoading.\nWithout tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach 4711 --loop 1m --keep 60 -o 'app-%t.jfr'\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
+    after_help = "With --duration or -o the recording is written here, and the program is left as it was.\nOtherwise the JVM writes it to a file until `tenure attach PID stop` or its end. A second\nattach changes what is recorded. Only the JVM's own user and root may attach. JDK 21 and\nlater print a warning in the program unless it runs with -XX:+EnableDynamicAgentLoading.\nWithout tenure: jcmd PID JVMTI.agent_load.\n\nExamples:\n  tenure attach\n  tenure attach 4711 --duration 30 -o flames.html\n  tenure attach 4711 --loop 1m --keep 60 -o 'app-%t.jfr'\n  tenure attach demo.Main --profile heap=sites,file=/tmp/sites.txt\n  tenure attach demo.Main --events app.events --duration 30\n  tenure attach demo.Main stop\n  tenure attach 4711 --live"
 )]
 pub struct Args {
     /// Process id, or a part of the main class's name; without one the JVMs are listed
     #[arg(value_name = "PID|MAIN")]
     target: Option<String>,
     /// Control the recording that is running
-    #[arg(value_name = "ORDER", conflicts_with_all = ["profile", "duration", "output", "live"])]
+    #[arg(value_name = "ORDER", conflicts_with_all = ["profile", "events", "duration", "output", "live"])]
     order: Option<Order>,
-    /// Options of the agent, as in -agentlib:hprof=
-    #[arg(
-        long,
-        value_name = "OPTIONS",
-        default_value = "cpu=samples,depth=64",
-        conflicts_with = "live"
-    )]
-    profile: String,
+    #[command(flatten)]
+    what: EventArgs,
     /// Record for this time (30, 90s, 5m, 1h), write the recording here and end it
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "live")]
     duration: Option<Duration>,
@@ -100,11 +95,22 @@ impl Args {
         if let Some(order) = self.order {
             return give(&jvm, order, session);
         }
-        if self.duration.is_some() || self.output.is_some() {
-            return self.record(jvm, session);
+        let profile = self.what.profile(self.output.is_some());
+        if let Some(profile) = profile
+            && (self.duration.is_some() || self.output.is_some())
+        {
+            return self.record(jvm, profile, session);
         }
         let library = agent::visible(&jvm, self.agent.as_deref())?;
-        let said = attach::order(&jvm, &library, &self.live.limited(&self.profile))?;
+        let mut words = self.live.limited(profile.unwrap_or_default());
+        if let Some(path) = &self.what.events {
+            let events = self.what.written_there(path, session.global.force)?;
+            words = joined(&words, &events);
+        }
+        if let Some(time) = self.duration {
+            words = joined(&words, &format!("duration={}s", time.as_secs()));
+        }
+        let said = attach::order(&jvm, &library, &words)?;
         note(&format!("{} {said}", jvm.name()));
         note(&format!("tenure attach {} stop ends it", jvm.pid));
         Ok(Exit::Ok)
@@ -124,10 +130,9 @@ impl Args {
     }
 
     /// Records for a while, and writes the recording here.
-    fn record(&self, jvm: Jvm, session: &Session) -> Outcome {
-        let words = self
-            .live
-            .limited(&completed(&self.profile, self.output.as_deref()));
+    fn record(&self, jvm: Jvm, profile: &str, session: &Session) -> Outcome {
+        let words = completed(profile, self.output.as_deref());
+        let mut words = self.live.limited(&words);
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
             let text = "--duration and -o take no net= or file= in --profile";
@@ -147,12 +152,30 @@ impl Args {
         };
         let library = agent::visible(&jvm, self.agent.as_deref())?;
         let door = Door::to(&jvm)?;
-        let mut words = format!("{words},net={}", door.address());
+        words = joined(&words, &format!("net={}", door.address()));
+        let events_door = match &self.what.events {
+            Some(path) => Some((Door::to(&jvm)?, path)),
+            None => None,
+        };
+        if let Some((door, _)) = &events_door {
+            let target = format!("events-net={}", door.address());
+            words = joined(&words, &self.what.words(&target));
+        }
         if let Some(files) = &files {
             words = format!("{words},{}", files.option());
         }
         attach::order(&jvm, &library, &words)?;
         let stream = door.next()?.context("the agent did not connect")?;
+        let events = match events_door {
+            Some((door, path)) => {
+                let stream = door.next()?.context("the agent did not connect")?;
+                let path = path.clone();
+                Some(std::thread::spawn(move || {
+                    event_args::store(stream, &path, force)
+                }))
+            }
+            None => None,
+        };
         note(&match self.duration {
             Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
             None => format!("{} is recorded until Ctrl-C", jvm.name()),
@@ -162,6 +185,7 @@ impl Args {
             let stored = store_all(&jvm, &library, &door, &files, stream);
             ending.0.store(true, Ordering::SeqCst);
             drop(ending.1.join());
+            finish(events)?;
             return stored.map(|()| Exit::Ok);
         }
         let memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
@@ -175,6 +199,7 @@ impl Args {
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
+        finish(events)?;
         let done = done?;
         if done.progress.bytes == 0 {
             bail!("the program has ended before anything was recorded");
@@ -185,6 +210,14 @@ impl Args {
         }
         Ok(Exit::Ok)
     }
+}
+
+/// Waits until the stream of events is stored, if there is one.
+fn finish(events: Option<JoinHandle<Result<()>>>) -> Result<()> {
+    let stored = events.map(JoinHandle::join);
+    stored.map_or(Ok(()), |stored| {
+        stored.unwrap_or_else(|_| bail!("a collector failed"))
+    })
 }
 
 /// Ends the recording when its time is over or the user presses Ctrl-C, unless the returned flag becomes true

@@ -2,21 +2,19 @@
 
 use super::listen::{Store, say, stem};
 use crate::Outcome;
-use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
+use crate::live::agent::{self, joined};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
+use crate::live::event_args::{self, EventArgs};
 use crate::live::page::{LiveArgs, Page};
 use crate::live::series::LoopArgs;
-use crate::live::{agent, watched};
+use crate::live::watched;
 use crate::output::note;
-use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use jvm_observe::jvm;
-use report::units::human_bytes;
 use std::ffi::{OsStr, OsString};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -26,30 +24,14 @@ use std::time::Duration;
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
-    /// Options of the agent, as in -agentlib:hprof=; a heap dump, and any output to a .hprof
-    /// file, has format=b,modern=y unless the options specify otherwise
-    #[arg(
-        long,
-        value_name = "OPTIONS",
-        default_value = "cpu=samples,depth=64",
-        conflicts_with = "live"
-    )]
-    profile: String,
+    #[command(flatten)]
+    what: EventArgs,
     /// The file [default: profile-TIME.hprof or .hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
-    /// Record collections and the allocations, moves and frees of sampled objects in this file instead
-    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["profile", "output", "live"])]
-    events: Option<PathBuf>,
-    /// With --events: mean bytes between two sampled objects
-    #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events", value_parser = interval)]
-    interval: u64,
-    /// With --events: frames per stack, 64 at most
-    #[arg(long, value_name = "FRAMES", default_value_t = 4, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
-    depth: u8,
     /// The agent library [default: beside this program]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     agent: Option<PathBuf>,
@@ -67,25 +49,15 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Bytes between two samples, as many as the agent takes.
-fn interval(text: &str) -> Result<u64, String> {
-    match parse_size(text)? {
-        bytes if i32::try_from(bytes).is_ok() => Ok(bytes),
-        _ => Err("2047m at most".to_owned()),
-    }
-}
-
 impl Args {
     /// Runs the program.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         if self.live.live {
             return self.run_live(session);
         }
-        let words = match self.events {
-            Some(_) => format!("events={},depth={}", self.interval, self.depth),
-            None => completed(&self.profile, self.output.as_deref()),
-        };
-        let mut words = self.live.limited(&words);
+        let profile = self.what.profile(self.output.is_some());
+        let profile = profile.map(|options| completed(options, self.output.as_deref()));
+        let mut words = self.live.limited(profile.as_deref().unwrap_or_default());
         let files = self.series.files(self.output.as_deref())?;
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
@@ -96,14 +68,20 @@ impl Args {
             words = format!("{words},{}", files.option());
         }
         let library = agent::find(self.agent.as_deref())?;
-        let door = Door::to_family()?;
-        let option = agent_option(&library, &words, &door.address())?;
+        let (door, events_door) = (Door::to_family()?, Door::to_family()?);
+        if profile.is_some() {
+            words = joined(&words, &format!("net={}", door.address()));
+        }
+        if self.what.events.is_some() {
+            let target = format!("events-net={}", events_door.address());
+            words = joined(&words, &self.what.words(&target));
+        }
+        let option = agent_option(&library, &words)?;
         let mut child = start(&self.command, Some(&option))?;
         let store = Store::new(session, false);
-        let output = self.events.as_ref().or(self.output.as_ref());
-        let stem = output.cloned().unwrap_or_else(stem);
-        let (named, force) = (output.is_some(), session.global.force);
-        let mut collectors = Vec::new();
+        let stem = self.output.clone().unwrap_or_else(stem);
+        let (named, force) = (self.output.is_some(), session.global.force);
+        let (mut collectors, mut streams) = (Vec::new(), Vec::new());
         let status = loop {
             if let Some(stream) = door.next()? {
                 if let Some(files) = files.clone() {
@@ -116,14 +94,19 @@ impl Args {
                     }));
                     continue;
                 }
-                let destination = destination(&stem, named, collectors.len());
-                let is_events = self.events.is_some();
+                let path = numbered(&stem, collectors.len());
+                let destination = match named {
+                    true => Destination::File(path),
+                    false => Destination::Stem(path),
+                };
                 collectors.push(std::thread::spawn(move || {
-                    if is_events && let Destination::File(path) = &destination {
-                        return record(stream, path, force);
-                    }
                     say(&store.run(stream, &destination, || None)?);
                     Ok(())
+                }));
+            } else if let (Some(path), Some(stream)) = (&self.what.events, events_door.next()?) {
+                let path = numbered(path, streams.len());
+                streams.push(std::thread::spawn(move || {
+                    event_args::store(stream, &path, force)
                 }));
             } else if let Some(status) = child.try_wait()? {
                 break status;
@@ -131,10 +114,10 @@ impl Args {
                 std::thread::sleep(Duration::from_millis(20));
             }
         };
-        if collectors.is_empty() {
+        if collectors.is_empty() && streams.is_empty() {
             note("no JVM with the agent was started");
         }
-        for collector in collectors {
+        for collector in collectors.into_iter().chain(streams) {
             match collector.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => note(&format!("{error:#}")),
@@ -213,20 +196,8 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     format!("{},format=b{mode}", options.trim_end_matches(','))
 }
 
-/// Stores a stream of events as it comes.
-fn record(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
-    let mut file = OutputFile::create_growing(path, force)?;
-    let bytes = std::io::copy(&mut stream, &mut file)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    let (name, bytes) = (path.display(), human_bytes(bytes));
-    note(&format!(
-        "wrote {name} ({bytes}); next: tenure events {name}"
-    ));
-    Ok(())
-}
-
-/// Where the profile of the nth JVM goes: a build tool may start several.
-fn destination(stem: &Path, named: bool, earlier: usize) -> Destination {
+/// Where what the nth JVM sends goes: a build tool may start several.
+fn numbered(stem: &Path, earlier: usize) -> PathBuf {
     let mut path = stem.to_path_buf();
     if earlier > 0 {
         let name = stem.file_name().unwrap_or_default().to_string_lossy();
@@ -235,21 +206,13 @@ fn destination(stem: &Path, named: bool, earlier: usize) -> Destination {
             None => format!("{name}-{}", earlier + 1),
         });
     }
-    if named {
-        Destination::File(path)
-    } else {
-        Destination::Stem(path)
-    }
+    path
 }
 
-/// `-agentpath:LIBRARY=OPTIONS,net=ADDRESS`.
-fn agent_option(library: &Path, options: &str, address: &str) -> Result<String> {
+/// `-agentpath:LIBRARY=OPTIONS`.
+fn agent_option(library: &Path, options: &str) -> Result<String> {
     let library = library.to_str().context("the agent's path is not UTF-8")?;
-    let options = options.trim_end_matches(',');
-    let separator = if options.is_empty() { "" } else { "," };
-    Ok(format!(
-        "-agentpath:{library}={options}{separator}net={address}"
-    ))
+    Ok(format!("-agentpath:{library}={options}"))
 }
 
 /// Starts the program: `java` gets the option as its first argument, anything else by the
@@ -307,8 +270,9 @@ mod tests {
 
     #[test]
     fn the_agent_is_told_where_to_connect() {
-        let option = |options| {
-            agent_option(Path::new("/x/libhprof.so"), options, "unix:/t/s").expect("text")
+        let option = |options: &str| {
+            let options = joined(options, "net=unix:/t/s");
+            agent_option(Path::new("/x/libhprof.so"), &options).expect("text")
         };
         assert_eq!(
             option("cpu=samples"),
@@ -319,10 +283,8 @@ mod tests {
 
     #[test]
     fn every_jvm_has_its_own_file() {
-        let path = |named, earlier| match destination(Path::new("a/b.hprof"), named, earlier) {
-            Destination::File(path) | Destination::Stem(path) => path,
-        };
-        assert_eq!(path(true, 0), Path::new("a/b.hprof"));
-        assert_eq!(path(true, 2), Path::new("a/b-3.hprof"));
+        let path = |earlier| numbered(Path::new("a/b.hprof"), earlier);
+        assert_eq!(path(0), Path::new("a/b.hprof"));
+        assert_eq!(path(2), Path::new("a/b-3.hprof"));
     }
 }

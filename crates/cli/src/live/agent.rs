@@ -8,6 +8,13 @@ pub(crate) use jvm_observe::jvm::AGENT_LIBRARY as LIBRARY;
 use jvm_observe::jvm::Jvm;
 use std::path::{Path, PathBuf};
 
+/// Two lists of the agent's options as one.
+pub(crate) fn joined(words: &str, more: &str) -> String {
+    let words = words.trim_end_matches(',');
+    let separator = if words.is_empty() { "" } else { "," };
+    format!("{words}{separator}{more}")
+}
+
 /// The agent library: `--agent`, else `TENURE_AGENT`, else beside this program or in a `lib`
 /// folder next to it, else the one in this program, unpacked.
 pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {

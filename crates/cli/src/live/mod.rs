@@ -5,6 +5,7 @@ pub(crate) mod collect;
 pub(crate) mod collect_events;
 pub(crate) mod door;
 mod embedded;
+pub(crate) mod event_args;
 pub(crate) mod front_end;
 pub(crate) mod page;
 pub(crate) mod push;

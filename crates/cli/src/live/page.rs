@@ -3,6 +3,7 @@
 use super::push::PushArgs;
 use super::watched::Watched;
 use crate::exit::Usage;
+use crate::live::agent::joined;
 use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -91,7 +92,7 @@ impl LiveArgs {
     /// Options of the agent with the memory limit, if one was given.
     pub(crate) fn limited(&self, options: &str) -> String {
         match self.agent_memory {
-            Some(bytes) => format!("{},memory={bytes}", options.trim_end_matches(',')),
+            Some(bytes) => joined(options, &format!("memory={bytes}")),
             None => options.to_owned(),
         }
     }

@@ -9,8 +9,8 @@
 
 use jvmti::{Env, Live};
 
-use crate::host::spaces::Collector;
-use crate::host::vm_structs::VmStructs;
+use crate::vm::collector::Collector;
+use crate::vm::vm_structs::VmStructs;
 
 /// Bytes from which on an array is large. Large arrays are made fewer by themselves: few of them take as much as all other
 /// tracked objects.

@@ -145,7 +145,7 @@ impl Choices {
         if let Some(known) = self.known.get(&class) {
             return *known;
         }
-        let entry = registry.classes.get((class.0 as usize).wrapping_sub(1));
+        let entry = registry.classes.get(class.0);
         let Some(entry) = entry else { return FULL };
         let name = java_name(&entry.info.signature);
         let chosen = match self.rules.of(&module(jni, mirror), &name) {

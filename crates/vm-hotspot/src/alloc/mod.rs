@@ -19,3 +19,4 @@ pub(crate) mod sampled;
 pub(crate) mod site_stacks;
 pub(crate) mod sites;
 pub(crate) mod tallies;
+pub(crate) mod thinned;

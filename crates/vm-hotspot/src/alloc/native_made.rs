@@ -98,10 +98,7 @@ impl State {
         let mut rows = [NOWHERE; 2];
         let count = env.stack_into(None, &mut rows).unwrap_or(0);
         let frames = self.registry.stack(env, jni, &rows[..count], rows.len());
-        let method = |at: usize| {
-            let number = frames.get(at)?.method.0 as usize;
-            Some(&self.registry.methods.get(number.wrapping_sub(1))?.info)
-        };
+        let method = |at: usize| Some(&self.registry.methods.get(frames.get(at)?.method.0)?.info);
         [method(0), method(1)]
     }
 

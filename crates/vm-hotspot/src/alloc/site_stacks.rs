@@ -74,7 +74,7 @@ impl State {
             return;
         };
         let by = Maker::of(at);
-        let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
+        let known = self.registry.traces.get(known.0);
         let (thread, first) = known.map_or((ThreadId::NONE, None), |known| {
             (known.thread, known.frames.first().copied())
         });
@@ -138,10 +138,7 @@ impl State {
         let mut frame = |at: usize| {
             let method = self.registry.method(env, jni, rows.get(at)?.method);
             let is_object_init = self.registry.object_init.contains(&method);
-            let entry = self
-                .registry
-                .methods
-                .get((method.0 as usize).wrapping_sub(1))?;
+            let entry = self.registry.methods.get(method.0)?;
             let of = Some(entry.info.class);
             let is_tracker = of == self.registry.tracker;
             let is_own = own.is_some_and(|own| own == entry.info.descriptor.as_bytes());

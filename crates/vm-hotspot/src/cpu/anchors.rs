@@ -10,7 +10,7 @@
 
 use jvmti::{Env, Jni, Live};
 
-use crate::host::vm_structs::{VmStructs, read};
+use crate::vm::vm_structs::{VmStructs, read};
 
 /// Where in memory the notes are.
 #[derive(Debug)]

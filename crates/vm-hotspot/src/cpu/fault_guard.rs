@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 
 use crate::cpu::sampler::{AsyncGetCallTrace, CallTrace};
 use crate::cpu::timers::own_tid;
-use crate::host::vm_structs::exported_symbol;
+use crate::vm::vm_structs::exported_symbol;
 
 /// Most calls at once, in all threads.
 const MOST: usize = 64;

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 
 use crate::cpu::unwind_rules::{Base, Rule};
 use crate::cpu::unwind_tables::rule_for;
-use crate::host::vm_structs::{VmStructs, read};
+use crate::vm::vm_structs::{VmStructs, read};
 
 /// Most bytes between two frames.
 const MOST_BETWEEN: usize = 256 << 10;

@@ -1,9 +1,11 @@
 //! Threads that run no Java code: those of the VM (collectors, compilers) and of native libraries.
 //!
 //! They have timers on their CPU time as the others do, but no Java stack: their samples are counted by the names that they have
-//! in the system. Nothing announces them, so the system's list is looked through again and again.
+//! in the system. Nothing announces them, so the system's list is looked through when the number of threads has changed, and from
+//! time to time.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -12,7 +14,7 @@ use locks::{Mutex, Rank};
 use crate::cpu::clocks::Clock;
 use crate::cpu::timers::own_tid;
 
-/// Between two looks for new threads.
+/// Between two looks for new threads while their number stays the same.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 /// How threads of the agent's own are called.
 const OWN: &str = "HPROF ";
@@ -33,6 +35,11 @@ pub(crate) fn as_own<T>(body: impl FnOnce() -> T) -> T {
     OWN_THREADS.lock().push(tid);
     let _gone = Gone(tid);
     body()
+}
+
+/// How many threads the process has, or a number that grows with it.
+pub(crate) fn count() -> u64 {
+    fs::metadata("/proc/self/task").map_or(0, |tasks| tasks.nlink())
 }
 
 /// One of these threads.
@@ -200,6 +207,7 @@ mod tests {
         let never = |tid| Timer::arm(Duration::ZERO, tid, Mark::Other).map(Clock::Timer);
         assert_eq!(others.look(never, |known| known != tid), 0);
         assert_eq!(others.name(tid), "collector");
+        assert!(count() > 1, "the system counts threads");
         // It begins to run Java code.
         others.look(never, |_| true);
         assert!(others.0.lock().is_empty());

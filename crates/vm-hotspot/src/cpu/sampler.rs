@@ -22,14 +22,14 @@ use crate::cpu::every::Every;
 use crate::cpu::fault_guard;
 use crate::cpu::native_frames::{KernelNames, NativeFrames};
 use crate::cpu::native_walk::Registers;
-use crate::cpu::other_threads::LOOK;
+use crate::cpu::other_threads::{self, LOOK};
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
 use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
 use crate::cpu::wall::{Elapsed, Wall, is_waiting};
-use crate::host::vm_structs::exported_symbol;
 use crate::instrument::natives::uncounted;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
+use crate::vm::vm_structs::exported_symbol;
 
 /// What AsyncGetCallTrace is asked with.
 #[repr(C)]
@@ -236,6 +236,7 @@ impl Sampler {
         };
         let mut looks = Every::new(LOOK);
         looks.next = Instant::now();
+        let mut threads = 0;
         let mut turns = self.wall.as_ref().map(|wall| Every::new(wall.interval));
         while !self.stopped.load(Ordering::Relaxed) {
             let next = turns
@@ -247,8 +248,11 @@ impl Sampler {
                 wall.tick(&self.timers);
             }
             let is_due = often.take_due().is_some();
-            if is_async && !self.paused.load(Ordering::Relaxed) && looks.take_due().is_some() {
-                self.timers.look_for_others();
+            if is_async && is_due && !self.paused.load(Ordering::Relaxed) {
+                let before = std::mem::replace(&mut threads, other_threads::count());
+                if looks.take_due().is_some() || threads != before {
+                    self.timers.look_for_others();
+                }
             }
             if is_async && is_due {
                 self.drain(hotspot, env, jni);

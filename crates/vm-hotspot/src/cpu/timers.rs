@@ -18,7 +18,7 @@ use vmpi::ThreadId;
 use crate::cpu::clocks::{Clock, Mark, Timer};
 use crate::cpu::kernel_events;
 use crate::cpu::other_threads::OtherThreads;
-use crate::host::vm_structs::VmStructs;
+use crate::vm::vm_structs::VmStructs;
 
 /// One armed timer.
 #[derive(Debug)]

@@ -103,7 +103,7 @@ impl Known {
         hotspot.know_classes(env, jni).map_err(failed)?;
         let tracker = hotspot.lock().registry.tracker;
         let classes = hotspot.all_classes(|registry, class| {
-            let mirror = registry.classes[class.0 as usize - 1].mirror?;
+            let mirror = registry.classes.get(class.0)?.mirror?;
             if Some(class) == tracker {
                 own.extend(jni.new_local(mirror));
                 return None;

@@ -7,8 +7,8 @@
 
 use jvmti::{Env, Jni, Live, Object};
 
-use crate::host::spaces::Collector;
-use crate::host::vm_structs::VmStructs;
+use crate::vm::collector::Collector;
+use crate::vm::vm_structs::VmStructs;
 
 /// Low bits of a reference distinguish local, weak and global ones.
 const KIND: usize = 7;

@@ -1,5 +1,6 @@
 //! What the front end asks, carried out by the writer between two rounds.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use jvmti::{Env, Jni, Live, Object};
@@ -79,7 +80,7 @@ impl Host {
         let now = |body| (Some(body), self.queued());
         match request {
             Request::ClassLoad(class) => {
-                let load = self.names.lock().load_of(env, class)?;
+                let load = self.with_names((env, jni), |namer| namer.load_of(class))?;
                 Some(now(Body::ClassLoad(Box::new(load))))
             }
             Request::ObjectAlloc(object) => {
@@ -107,16 +108,12 @@ impl Host {
         on: bool,
     ) -> Outcome {
         if kind == EventKind::ObjectAlloc {
-            let event = jvmti::EventKind::SampledObjectAlloc;
-            let is_here = match self.samples() {
-                true => env.enable(event, on).is_ok(),
-                false => self.switch_sampling(env, jni, on),
-            };
-            return if is_here {
-                Outcome::Success
-            } else {
-                Outcome::NotAvailable
-            };
+            let is_here = self.core.samples_allocations() || self.switch_sampling(env, jni, on);
+            if !is_here {
+                return Outcome::NotAvailable;
+            }
+            self.is_on.store(on, Ordering::Relaxed);
+            return Outcome::Success;
         }
         if !SWITCHED.contains(&kind) {
             return Outcome::NotAvailable;
@@ -143,8 +140,7 @@ impl Host {
     ) -> Option<(ObjectAlloc, Vec<Message>)> {
         let (held, entry) = self.followed(jni, object)?;
         let mirror = jni.object_class(held)?;
-        let mut tell = |item| self.item(EnvId(0), item);
-        let known = self.names.lock().class((env, jni), mirror, &mut tell);
+        let known = self.with_names_of((env, jni), Some(mirror), |namer| namer.class(mirror));
         let size = env.object_size(held).ok()?;
         let (now, before) = self.at_once(|entries| now_of(entries, entry));
         let alloc = ObjectAlloc {

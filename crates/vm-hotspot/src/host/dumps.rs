@@ -56,7 +56,7 @@ struct Tags<'h> {
 
 impl<'h> Tags<'h> {
     fn new(host: &'h Host) -> jvmti::Result<Self> {
-        let env = Env::create(host.java)?.attached_live();
+        let env = Env::create(host.core.java)?.attached_live();
         let first = host.tracked.lock().passing;
         let tags = Self {
             host,
@@ -169,7 +169,7 @@ impl Ids for Tags<'_> {
                 let id = self.ids.get(index as usize);
                 ObjectHandle(id.copied().unwrap_or(0))
             }
-            class => id_of(class as usize),
+            class => id_of(self.class(class)),
         }
     }
 
@@ -206,28 +206,28 @@ impl Host {
         level: DumpLevel,
         tags: &Tags<'_>,
     ) -> Option<Plan> {
-        let mut tell = |item| self.item(EnvId(0), item);
-        let mut tagged = 0;
+        let mut tagged = ClassId(0);
         let number = |mirror| {
-            let number = self.names.lock().named((env, jni), mirror, true, &mut tell);
-            let number = number.unwrap_or(0);
-            tagged = tagged.max(number);
-            if number > 0 && tags.env.tag(mirror).unwrap_or(0) == 0 {
-                let _ = tags.env.set_tag(mirror, number as i64);
+            let class =
+                self.with_names_of((env, jni), Some(mirror), |namer| namer.named(mirror, true));
+            let class = class.unwrap_or(ClassId(0));
+            tagged = tagged.max(class);
+            if class != ClassId(0) && tags.env.tag(mirror).unwrap_or(0) == 0 {
+                let _ = tags.env.set_tag(mirror, i64::from(class.0));
             }
-            ClassId(number as u32)
+            class
         };
         let mut layouts = Layouts::read(env, jni, number).ok()?;
         // A class that the VM does not describe.
         layouts.0.remove(&0);
-        let names = self.names.lock();
+        let names = &self.core.lock().stream;
         let mut shapes = FxHashMap::default();
         for (number, known) in names.all().filter(|(number, _)| *number <= tagged) {
-            if names.is_bare(number) {
-                layouts.bare(ClassId(number as u32));
+            if names.has_no_fields(number) {
+                layouts.bare(number);
             }
             let (array, class) = (known.array, known.class);
-            shapes.insert(number as i64, Shape { array, class });
+            shapes.insert(i64::from(number.0), Shape { array, class });
         }
         Some(Plan {
             level,
@@ -268,9 +268,12 @@ impl Host {
 
     /// A dump of an object that the stream has an id for: a class or a followed object.
     pub(super) fn dump_object(&self, env: Env<Live>, jni: Jni, id: ObjectHandle) -> Option<Dumped> {
-        let class = self.names.lock().mirror_of(env, id);
-        let object = match class {
-            Some((_, mirror)) => mirror,
+        let mirror = self.with_names((env, jni), |namer| {
+            let class = namer.names.class_of(id)?;
+            namer.mirror_of(class)
+        });
+        let object = match mirror {
+            Some(mirror) => mirror,
             None => self.followed(jni, id)?.0,
         };
         let mut tags = Tags::new(self).ok()?;
@@ -294,7 +297,7 @@ impl Host {
 
     fn or_say(&self, dumped: Result<Vec<u8>, records::Fault>) -> Option<Vec<u8>> {
         if let Err(fault) = &dumped {
-            (self.message)(&format!("a dump was requested and not made: {fault}"));
+            self.message(&format!("a dump was requested and not made: {fault}"));
         }
         dumped.ok()
     }
@@ -306,7 +309,7 @@ impl Host {
         let threads = stacks.iter().map(|stack| stack.thread);
         let mut used = Vec::new();
         for object in used_monitors(env, jni, threads) {
-            let env_of = |thread| self.env_of(jni, thread);
+            let env_of = |thread| self.env_of(env, thread);
             let record = monitor_record((env, jni), object, ObjectHandle::NULL, env_of);
             used.extend(record.map(|record| (object, record)));
         }
@@ -341,8 +344,7 @@ impl Host {
         let Some(mirror) = jni.object_class(object) else {
             return;
         };
-        let mut tell = |item| self.item(EnvId(0), item);
-        let known = self.names.lock().class((env, jni), mirror, &mut tell);
+        let known = self.with_names_of((env, jni), Some(mirror), |namer| namer.class(mirror));
         jni.delete_local(mirror);
         let alloc = ObjectAlloc {
             object: id,

@@ -1,12 +1,12 @@
-//! JVMTI events, in.
+//! What the callbacks of the VM mean to the stream.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use jvmti::sys::MethodPtr;
-use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
+use jvmti::{Env, FrameRow, Jni, Live, Object};
 use vmpi::wire::Item;
-use vmpi::{ArenaId, Body, EnvId, ObjectAlloc, ObjectHandle, TraceId};
+use vmpi::{ArenaId, Body, ClassId, EnvId, ObjectAlloc, ObjectHandle};
 
 use super::Host;
 use super::queue::{Collection, What};
@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AT_ALL: Duration = Duration::from_secs(30);
 
 impl Host {
-    pub(super) fn sampled(
+    /// The current thread has allocated an object that is to be reported.
+    pub(crate) fn sampled(
         &self,
         env: Env<Live>,
         jni: Jni,
@@ -31,29 +32,25 @@ impl Host {
         let Some(place) = self.place.get() else {
             return;
         };
-        if !self.has_room() {
+        if !self.is_on.load(Ordering::Relaxed) || !self.has_room() {
             return;
         }
-        let thread = EnvId(jni.raw() as u64);
-        self.meet(env, thread);
         let mut rows = [FrameRow {
             method: MethodPtr(std::ptr::null_mut()),
             location: 0,
         }; super::MOST_DEPTH + CONSTRUCTORS];
-        let constructors = if self.samples() { 0 } else { CONSTRUCTORS };
+        let constructors = match self.core.samples_allocations() {
+            true => 0,
+            false => CONSTRUCTORS,
+        };
         let most = self.depth + constructors;
         let count = env.stack_into(None, &mut rows[..most]).unwrap_or(0);
         let hidden = self.hidden(env, jni, class, &rows[..count]);
         let rows = &rows[hidden..count.min(hidden + self.depth)];
-        let (known, trace): (_, TraceId) = {
-            let mut names = self.names.lock();
-            // Pushed under the lock: no thread can use a name before it is reported.
-            let mut tell = |item: Item| self.item(thread, item);
-            (
-                names.class((env, jni), class, &mut tell),
-                names.trace((env, jni), rows, &mut tell),
-            )
-        };
+        let (thread, known, trace) = self.with_names_of((env, jni), Some(class), |namer| {
+            let thread = namer.current_thread();
+            (thread, namer.class(class), namer.trace(rows))
+        });
         let Some(weak) = jni.weak(object) else {
             self.leave_room();
             return;
@@ -73,19 +70,11 @@ impl Host {
     }
 }
 
-impl Agent for Host {
-    fn vm_init(&self, env: Env<Live>, jni: Jni, _thread: Object) {
-        let Some(host) = super::HOST.get() else {
-            return;
-        };
-        let begun = jni.local_frame(16, || host.begin(env, jni));
-        if let Err(error) = begun {
-            (self.message)(&format!("events are not recorded: {error}"));
-        }
-    }
-
-    fn vm_death(&self, env: Env<Live>, jni: Jni) {
-        self.tell_sampled(env, jni, false);
+impl Host {
+    /// The VM ends, or the recording: waits until the writer has written everything.
+    pub(crate) fn end(&self, jni: Jni) {
+        self.switch_inserted(jni, false);
+        self.is_on.store(false, Ordering::Relaxed);
         self.item(EnvId(0), Item::event(Body::JvmShutDown));
         self.is_stopped.store(true, Ordering::SeqCst);
         if self.writer.get().is_none() {
@@ -102,51 +91,33 @@ impl Agent for Host {
         }
     }
 
-    fn thread_end(&self, env: Env<Live>, jni: Jni, _thread: Object) {
-        self.part(env, EnvId(jni.raw() as u64));
-    }
-
-    fn sampled_alloc(
-        &self,
-        env: Env<Live>,
-        jni: Jni,
-        _thread: Object,
-        object: Object,
-        class: Object,
-        size: i64,
-    ) {
-        self.sampled(env, jni, object, class, size);
-    }
-
-    fn vm_object_alloc(
-        &self,
-        env: Env<Live>,
-        jni: Jni,
-        _thread: Object,
-        object: Object,
-        class: Object,
-        size: i64,
-    ) {
-        self.made_by_vm(env, jni, object, class, size);
-    }
-
-    fn class_file(&self, _redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.with_births(name, bytes)
-    }
-
-    fn gc_start(&self) {
+    /// A collection begins. Called by the VM thread.
+    pub(crate) fn collecting(&self) {
+        if self.place.get().is_none() {
+            return;
+        }
         let mut tracked = self.tracked.lock();
         tracked.in_gc = true;
         tracked.gc_started = Instant::now();
     }
 
-    fn gc_finish(&self) {
+    /// A collection has ended. Called by the VM thread.
+    pub(crate) fn collected(&self) {
         let Some(place) = self.place.get() else {
             return;
         };
         let mut tracked = self.tracked.lock();
+        if !tracked.in_gc {
+            // It began before the stream did.
+            return;
+        }
+        if self.is_stopped.load(Ordering::SeqCst) {
+            tracked.in_gc = false;
+            drop(tracked);
+            return self.gc_over.notify_all();
+        }
         tracked.moment = place.spaces.now();
-        let is_room = self.queue.lock().takes_collection(&self.memory);
+        let is_room = self.queue.lock().takes_collection(self.memory());
         if is_room {
             let (changes, dead) = self.look(&mut tracked, place);
             let collection = Collection {
@@ -161,7 +132,7 @@ impl Agent for Host {
         } else {
             // The next collection that is examined finds the changes of both.
             tracked.missed += 1;
-            self.memory.refuse();
+            self.memory().refuse();
         }
         tracked.in_gc = false;
         drop(tracked);
@@ -169,13 +140,8 @@ impl Agent for Host {
         self.wake();
     }
 
-    fn object_free(&self, tag: i64) {
-        self.push(EnvId(0), What::ClassGone(tag));
-    }
-
-    fn panicked(&self, callback: &'static str) {
-        (self.message)(&format!(
-            "internal fault in {callback}; the recording may be incomplete"
-        ));
+    /// A class was unloaded. Called by a thread of the VM.
+    pub(crate) fn class_freed(&self, class: ClassId) {
+        self.push(EnvId(0), What::ClassGone(class));
     }
 }

@@ -1,27 +1,25 @@
 //! HotSpot as a host of the whole vocabulary: a stock VM reports its collections,
 //! arenas, and the allocations, moves and frees of sampled objects as [`VmEvent`]s.
 //!
-//! [`load`] is called instead of [`HotSpot::load`](crate::HotSpot::load), as one
-//! process has one set of JVMTI callbacks. Sampled objects are held by weak global
-//! references, whose slots are read when a collection has ended: no dump, no tag
-//! table, no stop of the agent's own. Where the slots cannot be relied upon (ZGC), ids are
-//! numbers and no moves are emitted, which is reported once.
+//! It is the second output of a recording, beside the profiler's: the same callbacks and the same registry
+//! serve both. Sampled objects are held by weak global references, whose slots are read when a collection
+//! has ended: no dump, no tag table, no stop of the agent's own. Where the slots cannot be relied upon (ZGC),
+//! ids are numbers and no moves are emitted, which is reported once.
 //!
 //! Threads of the program put messages into a queue; one thread of the agent makes bytes
-//! of them. Locks: `names`, then `tracked`, then `queue`; the VM thread takes the
+//! of them. Locks: the state, then `tracked`, then `queue`; the VM thread takes the
 //! last two, so no thread calls the VM while holding them.
 //!
-//! Reading order: `vm_structs`, `spaces`, `slots`, `moves`, `queue`, `names`, `threads`, `stream`,
+//! Reading order: `spaces`, `slots`, `moves`, `queue`, `names`, `threads`, `stream`,
 //! `sampling`, `events`, `commands`, `dumps`.
 //!
 //! [`VmEvent`]: vmpi::VmEvent
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use jvmti::sys::Value;
-use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
+use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use locks::{Condvar, Mutex, Rank};
 use rustc_hash::FxHashSet;
 use vmpi::wire::{Answer, ArenaState, Hello, Item};
@@ -30,34 +28,35 @@ use vmpi::{
     Worth,
 };
 
-use crate::ThreadEnvs;
 use crate::alloc::bound::{self, Bound};
 use crate::alloc::followed::large;
 use crate::vm::beginning::largest_heap;
+use crate::vm::hotspot::HotSpot;
+use crate::vm::state::State;
+use crate::vm::vm_structs::VmStructs;
+use components::{Component, Components};
 use moves::{Change, in_order};
-use names::Names;
+use names::Namer;
 use queue::{Collection, Message, Queue, What};
-use spaces::{Collector, Moment, Spaces};
+use spaces::{Moment, Spaces};
 use stream::Stream;
 
 mod commands;
+mod components;
 mod dumps;
 mod events;
 mod moves;
-mod names;
+pub(crate) mod names;
 mod queue;
 pub(crate) mod sampling;
 pub(crate) mod spaces;
 mod stream;
 mod threads;
-pub(crate) mod vm_structs;
 
 pub use stream::Sink;
 
-/// Frames kept of a stack unless asked otherwise: the VM takes longest for them.
-pub const DEPTH: usize = 4;
-/// Most frames that can be requested.
-pub const MOST_DEPTH: usize = 64;
+/// Most frames of a stack: the VM takes longest for them.
+const MOST_DEPTH: usize = 64;
 /// Objects tracked at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
 /// Memory of a tracked object: its entry and its id, in tables that may be half empty, and the VM's weak reference.
@@ -79,12 +78,8 @@ pub struct HostSetup {
     pub interval: u32,
     /// Frames kept of a stack, [`MOST_DEPTH`] at most.
     pub depth: usize,
-    /// Limit of the memory of all tables and queues in bytes.
-    pub memory: u64,
     /// Where the stream goes.
     pub sink: Sink,
-    /// Takes one-line messages about what could not be done.
-    pub message: fn(&str),
 }
 
 /// A followed object.
@@ -129,20 +124,19 @@ struct Place {
     bound: Option<Bound>,
     spaces: Spaces,
     is_address: bool,
-    threads: Option<ThreadEnvs>,
+    component: Component,
 }
 
-struct Host {
-    java: JavaVm,
-    granted: Capabilities,
+/// The stream of one recording.
+pub(crate) struct Host {
+    /// What it is a part of: it has the environment, the names and the memory limit.
+    core: &'static HotSpot,
     interval: u32,
     depth: usize,
-    message: fn(&str),
-    memory: Arc<Budget>,
-    started: Instant,
     sink: Mutex<Option<Sink>>,
     place: OnceLock<Place>,
-    names: Mutex<Names>,
+    /// Objects are reported at the moment.
+    is_on: AtomicBool,
     /// What samples where the VM does not.
     inserted: OnceLock<sampling::Inserted>,
     tracked: Mutex<Tracked>,
@@ -153,103 +147,92 @@ struct Host {
     is_finished: (Mutex<bool>, Condvar),
 }
 
-static HOST: OnceLock<Host> = OnceLock::new();
-
-/// Sets everything up while the agent is loaded; the rest happens in events.
-///
-/// # Errors
-/// When the VM gives no JVMTI environment, or not what is needed. The program then
-/// runs unwatched.
-pub fn load(java: JavaVm, setup: HostSetup) -> jvmti::Result<()> {
-    let env: Env<OnLoad> = Env::create(java)?;
-    let mut wanted = vec![
-        Capability::TagObjects,
-        Capability::GetSourceFileName,
-        Capability::GetLineNumbers,
-        Capability::GetMonitorInfo,
-        Capability::GetCurrentContendedMonitor,
-        Capability::GenerateObjectFreeEvents,
-        Capability::GenerateGarbageCollectionEvents,
-        Capability::GenerateSampledObjectAllocEvents,
-    ];
-    if lists_monitors_for_nothing(env) {
-        wanted.push(Capability::GetOwnedMonitorInfo);
-    }
-    let granted = env.add_capabilities(&wanted)?;
-    let samples = granted.has(Capability::GenerateSampledObjectAllocEvents);
-    // Before JDK 11 code is inserted instead.
-    let granted = match samples {
-        true => granted,
-        false => env.add_capabilities(&[
-            Capability::RetransformClasses,
-            Capability::GenerateVmObjectAllocEvents,
-        ])?,
-    };
-    let started = Instant::now();
-    let tracked = Tracked {
-        entries: Vec::new(),
-        large: 0,
-        ids: FxHashSet::default(),
-        in_gc: false,
-        is_held: false,
-        gc_started: started,
-        refused: 0,
-        missed: 0,
-        last_number: 0,
-        passing: 0,
-        sentinel: None,
-        moment: Moment::Whole,
-    };
-    let memory = Arc::new(Budget::new(setup.memory));
-    let made = HOST.set(Host {
-        java,
-        granted,
-        interval: setup.interval,
-        depth: setup.depth.min(MOST_DEPTH),
-        message: setup.message,
-        names: Mutex::new(Rank::EventNames, Names::new(&memory)),
-        memory,
-        started,
-        sink: Mutex::new(Rank::EventSink, Some(setup.sink)),
-        place: OnceLock::new(),
-        inserted: OnceLock::new(),
-        tracked: Mutex::new(Rank::EventObjects, tracked),
-        gc_over: Condvar::new(),
-        queue: Mutex::new(Rank::EventQueue, Queue::default()),
-        writer: OnceLock::new(),
-        is_stopped: AtomicBool::new(false),
-        is_finished: (Mutex::new(Rank::EventEnd, false), Condvar::new()),
-    });
-    let host = HOST.get().ok_or(jvmti::Error::Jni("load"))?;
-    if made.is_err() {
-        return Err(jvmti::Error::Jni("a second load"));
-    }
-    jvmti::install(env, host)?;
-    if samples {
-        // Before there are threads: each takes it up with its first sample.
-        env.set_heap_sampling_interval(i32::try_from(setup.interval).unwrap_or(i32::MAX))?;
-    } else if !granted.has(Capability::RetransformClasses) {
-        (setup.message)(
-            "objects are not reported: this VM neither samples them nor changes classes",
-        );
-    }
-    env.enable(EventKind::VmInit, true)?;
-    env.enable(EventKind::VmDeath, true)
-}
-
-/// Whether asking for the monitors that a thread owns costs the program nothing: before JDK 16 the
-/// compiler no longer looks for objects that need not be made.
-fn lists_monitors_for_nothing(env: Env<OnLoad>) -> bool {
-    let version = env.system_property("java.vm.specification.version");
-    let number = version.and_then(|version| version.parse::<u32>().ok());
-    number.is_some_and(|number| number >= 16)
-}
-
 impl Host {
-    /// Whether this VM samples allocations.
-    fn samples(&self) -> bool {
-        let needed = Capability::GenerateSampledObjectAllocEvents;
-        self.granted.has(needed)
+    /// The stream of a recording that is about to begin.
+    pub(crate) fn new(core: &'static HotSpot, setup: HostSetup) -> Self {
+        let tracked = Tracked {
+            entries: Vec::new(),
+            large: 0,
+            ids: FxHashSet::default(),
+            in_gc: false,
+            is_held: false,
+            gc_started: core.started,
+            refused: 0,
+            missed: 0,
+            last_number: 0,
+            passing: 0,
+            sentinel: None,
+            moment: Moment::Whole,
+        };
+        Self {
+            core,
+            interval: setup.interval,
+            depth: setup.depth.min(MOST_DEPTH),
+            sink: Mutex::new(Rank::EventSink, Some(setup.sink)),
+            place: OnceLock::new(),
+            is_on: AtomicBool::new(true),
+            inserted: OnceLock::new(),
+            tracked: Mutex::new(Rank::EventObjects, tracked),
+            gc_over: Condvar::new(),
+            queue: Mutex::new(Rank::EventQueue, Queue::default()),
+            writer: OnceLock::new(),
+            is_stopped: AtomicBool::new(false),
+            is_finished: (Mutex::new(Rank::EventEnd, false), Condvar::new()),
+        }
+    }
+
+    /// Mean bytes between two objects that are reported.
+    pub(crate) fn interval(&self) -> u64 {
+        u64::from(self.interval)
+    }
+
+    /// The memory limit.
+    fn memory(&self) -> &Budget {
+        &self.core.memory.native
+    }
+
+    fn message(&self, text: &str) {
+        (self.core.message)(text);
+    }
+
+    /// Finds out about names while the state is locked.
+    fn with_names<T>(&self, here: (Env<Live>, Jni), body: impl FnOnce(&mut Namer<'_>) -> T) -> T {
+        self.with_names_of(here, None, body)
+    }
+
+    /// The same where a class may be new.
+    fn with_names_of<T>(
+        &self,
+        (env, jni): (Env<Live>, Jni),
+        class: Option<Object>,
+        body: impl FnOnce(&mut Namer<'_>) -> T,
+    ) -> T {
+        let component = self.place.get().map(|place| place.component);
+        let is_new = |class: &Object| {
+            let known = self.core.known_class(*class);
+            known.is_none_or(|known| !self.core.lock().stream.knows(known))
+        };
+        let components = match component {
+            Some(component) if component.is_field() => component.of((env, jni), None),
+            Some(component) => component.of((env, jni), class.filter(is_new)),
+            None => Components::Known(Vec::new()),
+        };
+        let mut emit = |env, item| self.item(env, item);
+        let mut state = self.core.lock();
+        let State {
+            registry, stream, ..
+        } = &mut *state;
+        let result = body(&mut Namer {
+            env,
+            jni,
+            registry,
+            names: stream,
+            components: &components,
+            emit: &mut emit,
+        });
+        drop(state);
+        components.drop_locals(jni);
+        result
     }
 
     fn push(&self, env: EnvId, what: What) {
@@ -258,18 +241,18 @@ impl Host {
             env,
             what,
         };
-        self.queue.lock().push(message, &self.memory);
+        self.queue.lock().push(message, self.memory());
     }
 
     /// Removes all messages from the queue.
     fn queued(&self) -> Vec<Message> {
-        self.queue.lock().take(Vec::new(), &self.memory)
+        self.queue.lock().take(Vec::new(), self.memory())
     }
 
     /// Takes memory for one more tracked object and its event from the limit; false, and counted, if there is none.
     /// Called before the object's class and stack are recorded, so that a dropped object adds no names.
     fn has_room(&self) -> bool {
-        let has_room = self.memory.take(Worth::Objects, FOLLOWED + What::ALLOC);
+        let has_room = self.memory().take(Worth::Objects, FOLLOWED + What::ALLOC);
         if !has_room {
             self.tracked.lock().refused += 1;
         }
@@ -278,7 +261,7 @@ impl Host {
 
     /// Gives back the memory of an object that is not tracked after all.
     fn leave_room(&self) {
-        self.memory.give(Worth::Objects, FOLLOWED + What::ALLOC);
+        self.memory().give(Worth::Objects, FOLLOWED + What::ALLOC);
     }
 
     fn item(&self, env: EnvId, item: Item) {
@@ -315,9 +298,10 @@ impl Host {
         let (id, arena) = if place.is_address {
             // SAFETY: the reference is the caller's, and slots were tested.
             let address = unsafe { crate::heap::slots::Slot::of(weak).read() };
-            // A freed object may have had this place, and its end was not reported yet.
             if address == 0 || !tracked.ids.insert(address) {
-                tracked.refused += 1;
+                // A freed object may have had this place, if a collection was left out. Otherwise it is the same object:
+                // inserted code has reported it, and then the VM that made it.
+                tracked.refused += u64::from(address == 0 || tracked.missed > 0);
                 return false;
             }
             (address, tracked.moment.arena(address))
@@ -439,7 +423,7 @@ impl Host {
         stream.event(at, NOBODY, Body::GcFinish(info));
         stream.lost(at, vmpi::EventKind::ObjectAlloc, gc.refused);
         stream.lost(at, vmpi::EventKind::GcFinish, gc.missed);
-        self.memory
+        self.memory()
             .give(Worth::Objects, FOLLOWED * gc.dead.len() as u64);
         for weak in gc.dead {
             jni.delete_weak(weak);
@@ -493,7 +477,7 @@ impl Host {
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
         // The queue gets as much capacity as it needed: threads of the program need not allocate it.
         let room = Vec::with_capacity(self.queue.lock().len());
-        let messages = self.queue.lock().take(room, &self.memory);
+        let messages = self.queue.lock().take(room, self.memory());
         self.tell_all(messages, stream, jni, true)
     }
 
@@ -518,11 +502,18 @@ impl Host {
                 }
                 What::Gc(gc) if finds_deaths => self.tell(stream, jni, message.at, *gc),
                 What::Gc(gc) => self.tell_as(stream, jni, message.at, *gc, GcKind::Unknown),
-                What::ClassGone(tag) => {
-                    let number = usize::try_from(tag).unwrap_or(0);
-                    self.names.lock().class_gone(number);
-                    let class = names::id_of(number);
-                    stream.event(message.at, EnvId(0), Body::ClassUnload { class });
+                What::ClassGone(class) => {
+                    let is_known = {
+                        let mut state = self.core.lock();
+                        let State {
+                            registry, stream, ..
+                        } = &mut *state;
+                        stream.class_gone(registry, class)
+                    };
+                    if is_known {
+                        let class = names::id_of(class);
+                        stream.event(message.at, EnvId(0), Body::ClassUnload { class });
+                    }
                 }
             }
         }
@@ -566,11 +557,11 @@ impl Host {
             }
             stream.write();
             if let Some(fault) = stream.fault() {
-                (self.message)(&format!("the recording ends here: {fault}"));
+                self.message(&format!("the recording ends here: {fault}"));
             }
-            if !is_short && self.memory.refused() > 0 {
+            if !is_short && self.memory().refused() > 0 {
                 is_short = true;
-                (self.message)(
+                self.message(
                     "memory= is reached: the recording drops and counts some objects and collections, and some stacks are empty",
                 );
             }
@@ -585,13 +576,13 @@ impl Host {
     }
 
     /// Finds out what this VM offers and starts the writer.
-    fn begin(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        let structs = vm_structs::VmStructs::load().unwrap_or_default();
-        let collector = Collector::of(&structs);
+    pub(crate) fn begin(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        let structs = VmStructs::load().unwrap_or_default();
+        let collector = self.core.collector();
         let spaces = Spaces::find(&structs, collector);
         let is_address = crate::heap::slots::are_addresses(env, jni, collector);
         if !is_address {
-            (self.message)(&format!(
+            self.message(&format!(
                 "{}: objects have numbers instead of addresses, so no moves are reported",
                 collector.name()
             ));
@@ -619,46 +610,51 @@ impl Host {
             self.item(EnvId(0), Item::ArenaState(state));
         }
         self.item(EnvId(0), Item::event(Body::JvmInitDone));
-        self.names.lock().begin(jni)?;
-        let current = env.current_thread()?;
-        let threads = current.and_then(|thread| ThreadEnvs::measure(jni, thread).ok());
         let bound = bound::is_needed(env)
             .then(|| Bound::of_samples(largest_heap(jni), u64::from(self.interval)));
         let _ = self.place.set(Place {
             bound,
             spaces,
             is_address,
-            threads,
+            component: Component::find(jni)?,
         });
         if !is_address {
             self.has_cleared(jni);
         }
         let sink = self.sink.lock().take().ok_or(jvmti::Error::Jni("sink"))?;
-        let stream = Stream::new(&hello, sink, self.started, self.memory.limit());
-        let thread = new_thread(jni, "VMPI writer")?;
+        let stream = Stream::new(&hello, sink, self.core.started, self.memory().limit());
         let body = move |env: Env<Live>, jni: Jni| self.write(env, jni, stream);
-        env.run_agent_thread(thread, 5, Box::new(body))?;
+        self.core.spawn(env, jni, "VMPI writer", body)?;
         for event in [
-            EventKind::ThreadEnd,
-            EventKind::ObjectFree,
             EventKind::GarbageCollectionStart,
             EventKind::GarbageCollectionFinish,
         ] {
-            env.enable(event, true)?;
+            self.core.env.enable(event, true)?;
         }
-        if self.samples() {
-            env.enable(EventKind::SampledObjectAlloc, true)?;
-        } else if self.granted.has(Capability::RetransformClasses) {
+        if self.core.samples_allocations() {
+            self.core.env.enable(EventKind::SampledObjectAlloc, true)?;
+        } else if self.core.granted.has(Capability::RetransformClasses) {
             self.begin_sampling(env, jni)?;
+        } else {
+            self.message(
+                "objects are not reported: this VM neither samples them nor changes classes",
+            );
         }
         Ok(())
     }
-}
 
-/// A fresh `Thread` object; runs Java code.
-fn new_thread(jni: Jni, name: &str) -> jvmti::Result<Object> {
-    let class = jni.find_class("java/lang/Thread")?;
-    let make = jni.method(class, "<init>", "(Ljava/lang/String;)V")?;
-    let name = jni.new_string(name)?;
-    jni.new_object(class, make, &[Value { l: name.raw() }])
+    /// The recording has ended, and the program continues: lets go of its objects.
+    pub(crate) fn release(&self, jni: Jni) {
+        let entries = {
+            let mut tracked = self.tracked.lock();
+            tracked.ids = FxHashSet::default();
+            std::mem::take(&mut tracked.entries)
+        };
+        drop(self.queued());
+        self.memory()
+            .give(Worth::Objects, FOLLOWED * entries.len() as u64);
+        let sentinel = self.tracked.lock().sentinel.take();
+        let weak = entries.into_iter().map(|entry| entry.weak).chain(sentinel);
+        weak.for_each(|weak| jni.delete_weak(weak));
+    }
 }

@@ -1,27 +1,25 @@
-//! Classes, threads and stacks that were reported to the stream.
+//! Which classes, threads and stacks of the registry the stream knows.
 
-use std::sync::Arc;
-
-use jvmti::sys::{FieldPtr, MethodPtr};
+use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::wire::Item;
 use vmpi::{
-    BasicType, Body, Budget, CallFrame, CallTrace, ClassLoad, EnvId, FieldDef, FieldInfo,
-    JMethodId, MethodDef, ObjectHandle, TraceId, Worth,
+    BasicType, Body, CallFrame, CallTrace, ClassId, ClassLoad, EnvId, FieldDef, FieldInfo, Frame,
+    JMethodId, Location, MethodDef, ObjectHandle, ThreadId, ThreadStart, Trace, TraceId, Worth,
 };
 
+use super::components::Components;
 use crate::heap::field_layout::declared_fields;
+use crate::vm::registry::Registry;
 
 /// Above all addresses: ids of classes, which do not move.
 pub(crate) const CLASS_IDS: u64 = 1 << 62;
 
-/// Memory of a stack: its row in a table that may be half empty, and the allocation for its frames.
-const STACK: u64 = 96;
-/// Memory of a frame: in its stack, and in the table of lines.
-const FRAME: u64 = 16 + 64;
-/// Memory of a class: its row in a table that may be half empty, and the VM's entry for its tag.
-const CLASS: u64 = 2 * size_of::<(usize, Class)>() as u64 + 64;
+/// Memory of a class: its row in a table that may be half empty.
+const CLASS: u64 = 2 * size_of::<(ClassId, Class)>() as u64;
+/// Memory of the number of a stack.
+const STACK: u64 = 2 * size_of::<TraceId>() as u64;
 
 /// What allocations say of instances of a class.
 #[derive(Clone, Copy, Debug)]
@@ -41,323 +39,299 @@ impl Known {
 
 /// Whether the stream has the CLASS_LOAD of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    No,
-    /// Before the VM knew its fields.
-    Bare,
+enum Definition {
+    Missing,
+    /// From before the VM knew its fields.
+    WithoutFields,
     Whole,
 }
 
-/// A class that has a number, which is its tag.
+/// A class whose instances were reported.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     known: Known,
-    told: Told,
+    definition: Definition,
 }
 
-/// How to ask the class of an array for that of its elements.
-#[derive(Clone, Copy, Debug)]
-enum Component {
-    Field(FieldPtr),
-    /// Before JDK 9; native code of the VM.
-    Method(MethodPtr),
-}
-
-/// What has been reported.
+/// What has been reported. A part of the state, beside the registry: no thread can use a name before it is reported.
+#[derive(Default)]
 pub(crate) struct Names {
-    /// Those that have not been unloaded, by number.
-    classes: FxHashMap<usize, Class>,
-    /// Numbers given so far; none is given twice.
-    last_class: usize,
-    component: Option<Component>,
+    classes: FxHashMap<ClassId, Class>,
     /// Threads whose start was reported and whose end was not.
-    pub(super) threads: FxHashSet<EnvId>,
-    traces: FxHashMap<Box<[FrameRow]>, TraceId>,
-    /// Source lines of frames whose class was reported.
-    lines: FxHashMap<FrameRow, i32>,
-    last_trace: u32,
-    memory: Arc<Budget>,
-    /// Memory of the stacks that was taken from the limit.
-    taken: u64,
+    threads: FxHashSet<ThreadId>,
+    traces: FxHashSet<TraceId>,
 }
 
-/// The id of the class with a number.
-pub(super) fn id_of(number: usize) -> ObjectHandle {
-    ObjectHandle(CLASS_IDS | number as u64)
+/// What finds out about names, and reports those that are new.
+pub(crate) struct Namer<'a> {
+    pub(crate) env: Env<Live>,
+    pub(crate) jni: Jni,
+    pub(crate) registry: &'a mut Registry,
+    pub(crate) names: &'a mut Names,
+    pub(super) components: &'a Components,
+    /// Takes definitions.
+    pub(crate) emit: &'a mut dyn FnMut(EnvId, Item),
+}
+
+/// The id of a class in the stream.
+pub(super) fn id_of(class: ClassId) -> ObjectHandle {
+    ObjectHandle(CLASS_IDS | u64::from(class.0))
+}
+
+/// What the stream calls a thread.
+pub(super) fn env_of(thread: ThreadId) -> EnvId {
+    EnvId(u64::from(thread.0))
 }
 
 impl Names {
-    /// None. Their tables are charged to this limit.
-    pub(super) fn new(memory: &Arc<Budget>) -> Self {
-        Self {
-            classes: FxHashMap::default(),
-            last_class: 0,
-            component: None,
-            threads: FxHashSet::default(),
-            traces: FxHashMap::default(),
-            lines: FxHashMap::default(),
-            last_trace: 0,
-            memory: Arc::clone(memory),
-            taken: 0,
+    /// Whether what the stream says of a class has no fields because they were not known yet.
+    pub(super) fn has_no_fields(&self, class: ClassId) -> bool {
+        self.definition(class) == Definition::WithoutFields
+    }
+
+    fn definition(&self, class: ClassId) -> Definition {
+        let class = self.classes.get(&class);
+        class.map_or(Definition::Missing, |class| class.definition)
+    }
+
+    /// All classes, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (ClassId, Known)> {
+        let all = self.classes.iter();
+        all.map(|(class, row)| (*class, row.known))
+    }
+
+    /// Whether the stream knows a class.
+    pub(super) fn knows(&self, class: ClassId) -> bool {
+        self.classes.contains_key(&class)
+    }
+
+    /// The class that was reported with this id.
+    pub(super) fn class_of(&self, id: ObjectHandle) -> Option<ClassId> {
+        let number = u32::try_from(id.0.checked_sub(CLASS_IDS)?).ok()?;
+        let class = ClassId(number);
+        (self.definition(class) != Definition::Missing).then_some(class)
+    }
+
+    /// A class was unloaded; whether the stream knows it.
+    pub(super) fn class_gone(&mut self, registry: &Registry, class: ClassId) -> bool {
+        let row = self.classes.remove(&class);
+        if row.is_some() {
+            registry.memory.native.give(Worth::Names, CLASS);
         }
+        row.is_some()
     }
 
-    /// Looks up what is asked of array classes.
-    pub(super) fn begin(&mut self, jni: Jni) -> jvmti::Result<()> {
-        let class = jni.find_class("java/lang/Class")?;
-        let field = jni.field(class, "componentType", "Ljava/lang/Class;");
-        self.component = Some(match field {
-            Ok(field) => Component::Field(field),
-            Err(_) => {
-                let method = jni.method(class, "getComponentType", "()Ljava/lang/Class;")?;
-                Component::Method(method)
-            }
-        });
-        Ok(())
+    /// A thread has ended; whether the stream knows it.
+    pub(super) fn thread_gone(&mut self, thread: ThreadId) -> bool {
+        self.threads.remove(&thread)
     }
 
-    /// What is known of a class; a new one is reported first. `tell` takes definitions. Nothing is known of a new class
-    /// when the memory limit is reached.
-    pub(crate) fn class(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        mirror: Object,
-        tell: &mut dyn FnMut(Item),
-    ) -> Known {
-        let number = self.number((env, jni), mirror, tell);
-        let class = number.and_then(|number| self.classes.get(&number));
+    /// Stacks are reported anew: their frames have other lines, or their numbers are not given any more.
+    pub(crate) fn forget_traces(&mut self, registry: &Registry) {
+        let memory = STACK * self.traces.len() as u64;
+        registry.memory.native.give(Worth::Stacks, memory);
+        self.traces.clear();
+    }
+}
+
+impl Namer<'_> {
+    /// What is known of a class; a new one is reported first. Nothing is known of a new class when the memory limit
+    /// is reached.
+    pub(super) fn class(&mut self, mirror: Object) -> Known {
+        let class = self.number(mirror);
+        let class = class.and_then(|class| self.names.classes.get(&class));
         class.map_or(Known::NOTHING, |class| class.known)
     }
 
     /// The number of a class whose instances can be reported from now on.
-    fn number(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        mirror: Object,
-        tell: &mut dyn FnMut(Item),
-    ) -> Option<usize> {
-        let tag = usize::try_from(env.tag(mirror).unwrap_or(0)).unwrap_or(0);
-        if self.classes.contains_key(&tag) {
-            return Some(tag);
+    fn number(&mut self, mirror: Object) -> Option<ClassId> {
+        let class = self.registry.class(self.env, self.jni, mirror);
+        if class == ClassId(0) || self.names.classes.contains_key(&class) {
+            return (class != ClassId(0)).then_some(class);
         }
-        let signature = env.class_signature(mirror).ok()?;
-        let number = self.add()?;
+        if !self.registry.memory.native.take(Worth::Names, CLASS) {
+            return None;
+        }
+        let new = Class {
+            known: Known::NOTHING,
+            definition: Definition::Missing,
+        };
+        self.names.classes.insert(class, new);
+        let signature = &self.registry.classes[class.0].info.signature;
         let array = match signature.strip_prefix('[') {
             Some(element) => BasicType::from_descriptor(element),
             None => None,
         };
-        let _ = env.set_tag(mirror, number as i64);
-        let class = match array {
+        let of = match array {
             None => {
-                self.tell((env, number), mirror, &signature, false, tell);
-                id_of(number)
+                self.define(class, mirror, false);
+                id_of(class)
             }
             Some(BasicType::Object) => {
-                let component = self.component_of(jni, mirror);
+                let component = self.component_of(mirror);
                 let named = component.and_then(|component| {
-                    let named = self.named((env, jni), component, false, tell);
-                    jni.delete_local(component);
+                    let named = self.named(component, false);
+                    self.jni.delete_local(component);
                     named
                 });
                 named.map_or(ObjectHandle::NULL, id_of)
             }
             Some(_) => ObjectHandle::NULL,
         };
-        if let Some(row) = self.classes.get_mut(&number) {
-            row.known = Known { class, array };
+        if let Some(row) = self.names.classes.get_mut(&class) {
+            row.known = Known { class: of, array };
         }
-        Some(number)
-    }
-
-    /// A number for another class; `None` if the memory limit is reached.
-    fn add(&mut self) -> Option<usize> {
-        if !self.memory.take(Worth::Names, CLASS) {
-            return None;
-        }
-        self.last_class += 1;
-        let class = Class {
-            known: Known::NOTHING,
-            told: Told::No,
-        };
-        self.classes.insert(self.last_class, class);
-        Some(self.last_class)
+        Some(class)
     }
 
     /// The number of a class that is reported under its own id, arrays included, with its fields if
     /// the VM knows them by now; reported again, if it was reported without.
-    pub(super) fn named(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        mirror: Object,
-        is_asked: bool,
-        tell: &mut dyn FnMut(Item),
-    ) -> Option<usize> {
-        let number = self.number((env, jni), mirror, tell)?;
-        if self.told(number) != Told::Whole {
-            let signature = env.class_signature(mirror).ok()?;
-            self.tell((env, number), mirror, &signature, is_asked, tell);
+    pub(super) fn named(&mut self, mirror: Object, is_asked: bool) -> Option<ClassId> {
+        let class = self.number(mirror)?;
+        if self.names.definition(class) != Definition::Whole {
+            self.define(class, mirror, is_asked);
         }
-        Some(number)
+        Some(class)
     }
 
     /// Reports a class, unless that was done and nothing has come to be known since.
-    fn tell(
-        &mut self,
-        (env, number): (Env<Live>, usize),
-        mirror: Object,
-        signature: &str,
-        requested: bool,
-        tell: &mut dyn FnMut(Item),
-    ) {
+    fn define(&mut self, class: ClassId, mirror: Object, requested: bool) {
         const PREPARED: i32 = 2;
-        let is_whole =
-            signature.starts_with('[') || env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
-        let told = if is_whole { Told::Whole } else { Told::Bare };
-        let Some(class) = self.classes.get_mut(&number) else {
+        let signature = self.registry.classes[class.0].info.signature.clone();
+        let is_whole = signature.starts_with('[')
+            || self.env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
+        let definition = match is_whole {
+            true => Definition::Whole,
+            false => Definition::WithoutFields,
+        };
+        let Some(row) = self.names.classes.get_mut(&class) else {
             return;
         };
-        if std::mem::replace(&mut class.told, told) != told {
-            let load = describe(env, mirror, id_of(number), signature);
+        if std::mem::replace(&mut row.definition, definition) != definition {
+            let load = describe(self.env, mirror, id_of(class), &signature);
             let body = Body::ClassLoad(Box::new(load));
-            tell(Item::Event { requested, body });
+            (self.emit)(EnvId(0), Item::Event { requested, body });
         }
     }
 
-    fn component_of(&self, jni: Jni, mirror: Object) -> Option<Object> {
-        match self.component? {
-            Component::Field(field) => jni.get_object(mirror, field),
-            Component::Method(method) => jni.call_object(mirror, method, &[]).ok()?,
+    fn component_of(&self, mirror: Object) -> Option<Object> {
+        match self.components {
+            Components::Field(field) => self.jni.get_object(mirror, *field),
+            Components::Known(known) => {
+                let mut known = known.iter();
+                let found = known.find(|(array, _)| self.jni.is_same(*array, mirror));
+                self.jni.new_local(found?.1)
+            }
         }
     }
 
-    /// Whether what the stream says of a class has no fields because they were not known yet.
-    pub(super) fn is_bare(&self, number: usize) -> bool {
-        self.told(number) == Told::Bare
-    }
-
-    fn told(&self, number: usize) -> Told {
-        self.classes
-            .get(&number)
-            .map_or(Told::No, |class| class.told)
-    }
-
-    /// All classes by number, in no order.
-    pub(super) fn all(&self) -> impl Iterator<Item = (usize, Known)> {
-        let all = self.classes.iter();
-        all.map(|(number, class)| (*number, class.known))
-    }
-
-    /// The number and the class object of a class that was reported, unless it was unloaded.
-    pub(super) fn mirror_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<(usize, Object)> {
-        let number = usize::try_from(class.0.checked_sub(CLASS_IDS)?).ok()?;
-        if self.told(number) == Told::No {
-            return None;
-        }
-        let found = env.objects_with_tags(&[number as i64]).ok()?;
-        Some((number, found.first()?.0))
+    /// The class object of a class, unless it was unloaded.
+    pub(super) fn mirror_of(&self, class: ClassId) -> Option<Object> {
+        let entry = self.registry.classes.get(class.0)?;
+        self.jni.new_local(entry.mirror?)
     }
 
     /// The definition of a class that was reported, unless it was unloaded.
-    pub(crate) fn load_of(&self, env: Env<Live>, class: ObjectHandle) -> Option<ClassLoad> {
-        let (_, mirror) = self.mirror_of(env, class)?;
-        let signature = env.class_signature(mirror).ok()?;
-        Some(describe(env, mirror, class, &signature))
+    pub(super) fn load_of(&self, id: ObjectHandle) -> Option<ClassLoad> {
+        let class = self.names.class_of(id)?;
+        let mirror = self.mirror_of(class)?;
+        let signature = &self.registry.classes.get(class.0)?.info.signature;
+        Some(describe(self.env, mirror, id, signature))
     }
 
-    /// A frame, whose class is reported first if it is new.
-    pub(super) fn frame(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        row: &FrameRow,
-        tell: &mut dyn FnMut(Item),
-    ) -> CallFrame {
-        let line = self.line((env, jni), row, tell);
-        CallFrame {
-            line,
-            method: JMethodId(row.method.0 as u64),
-        }
+    /// The stack of the current thread in frames, whose classes are reported first if they are new.
+    pub(super) fn frames(&mut self, rows: &[FrameRow]) -> Vec<CallFrame> {
+        let frames = self.registry.stack(self.env, self.jni, rows, rows.len());
+        frames.iter().map(|frame| self.frame(*frame)).collect()
     }
 
-    /// The number of a stack, which is recorded first if it is new; the empty stack if the memory limit is reached.
-    pub(crate) fn trace(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        rows: &[FrameRow],
-        tell: &mut dyn FnMut(Item),
-    ) -> TraceId {
-        if rows.is_empty() {
-            return TraceId::EMPTY;
-        }
-        if let Some(id) = self.traces.get(rows) {
-            return *id;
-        }
-        let cost = STACK + FRAME * rows.len() as u64;
-        if !self.memory.take(Worth::Stacks, cost) {
-            return TraceId::EMPTY;
-        }
-        self.taken += cost;
-        let frame = |row| self.frame((env, jni), row, tell);
-        let frames = rows.iter().map(frame).collect();
-        self.last_trace += 1;
-        let id = TraceId(self.last_trace);
-        self.traces.insert(rows.into(), id);
-        // Stacks are shared by threads.
-        let trace = CallTrace {
-            env: EnvId(0),
-            frames,
+    fn frame(&mut self, frame: Frame) -> CallFrame {
+        const UNKNOWN: i32 = -1;
+        const NATIVE: i32 = -3;
+        let Some(method) = self.registry.methods.get(frame.method.0) else {
+            let method = JMethodId(0);
+            let line = UNKNOWN;
+            return CallFrame { line, method };
         };
-        tell(Item::Trace { id, trace });
+        let line = match frame.location {
+            Location::Bytecode(at) => {
+                let after = method.lines.partition_point(|line| line.start <= at);
+                let line = after.checked_sub(1).and_then(|at| method.lines.get(at));
+                line.map_or(UNKNOWN, |line| line.line as i32)
+            }
+            _ => NATIVE,
+        };
+        let id = JMethodId(method.ptr.map_or(0, |ptr| ptr.0 as u64));
+        let class = method.info.class;
+        if self.names.definition(class) == Definition::Missing
+            && let Some(mirror) = self.mirror_of(class)
+        {
+            self.class(mirror);
+            self.jni.delete_local(mirror);
+        }
+        CallFrame { line, method: id }
+    }
+
+    /// The number of a stack, which is reported first if it is new; the empty stack if the memory limit is reached.
+    pub(super) fn trace(&mut self, rows: &[FrameRow]) -> TraceId {
+        let frames = self.registry.stack(self.env, self.jni, rows, rows.len());
+        // Stacks are shared by threads.
+        let thread = ThreadId::NONE;
+        let id = self.registry.trace(Trace { thread, frames });
+        let Some(trace) = self.registry.traces.get(id.0).cloned() else {
+            return TraceId::EMPTY;
+        };
+        if !self.names.traces.contains(&id) {
+            if !self.registry.memory.native.take(Worth::Stacks, STACK) {
+                return TraceId::EMPTY;
+            }
+            let frames = trace.frames.iter().map(|frame| self.frame(*frame));
+            let trace = CallTrace {
+                env: EnvId(0),
+                frames: frames.collect(),
+            };
+            self.names.traces.insert(id);
+            (self.emit)(EnvId(0), Item::Trace { id, trace });
+        }
         id
     }
 
-    /// The source line of a frame, whose class is reported first if it is new.
-    fn line(
-        &mut self,
-        (env, jni): (Env<Live>, Jni),
-        row: &FrameRow,
-        tell: &mut dyn FnMut(Item),
-    ) -> i32 {
-        if let Some(line) = self.lines.get(row) {
-            return *line;
-        }
-        if let Ok(Some(mirror)) = env.method_class(row.method) {
-            self.class((env, jni), mirror, tell);
-            jni.delete_local(mirror);
-        }
-        let line = line(env, row);
-        self.lines.insert(*row, line);
-        line
+    /// What the stream calls the current thread, which is reported first if it is new. Virtual threads of one name are one.
+    pub(super) fn current_thread(&mut self) -> EnvId {
+        let thread = self.registry.maker(self.env);
+        self.thread(thread)
     }
 
-    /// The class with a number was unloaded: ids of its methods may be given to others.
-    pub(super) fn class_gone(&mut self, number: usize) {
-        if self.classes.remove(&number).is_some() {
-            self.memory.give(Worth::Names, CLASS);
+    /// The same of a live platform thread; `None` if its end was reported.
+    pub(super) fn platform_thread(&mut self, thread: Object) -> Option<EnvId> {
+        let id = self.registry.thread(self.env, Some(thread), false);
+        if id == ThreadId::NONE || self.registry.has_ended(id) {
+            return None;
         }
-        self.forget_traces();
+        Some(self.thread(id))
     }
 
-    /// Methods have changed.
-    pub(crate) fn forget_traces(&mut self) {
-        self.traces.clear();
-        self.lines.clear();
-        self.memory
-            .give(Worth::Stacks, std::mem::take(&mut self.taken));
+    fn thread(&mut self, thread: ThreadId) -> EnvId {
+        let env = env_of(thread);
+        if thread != ThreadId::NONE && self.names.threads.insert(thread) {
+            let body = self.start_of(thread, ObjectHandle::NULL);
+            (self.emit)(env, Item::event(body));
+        }
+        env
     }
-}
 
-/// The source line of a frame as the vocabulary has it.
-fn line(env: Env<Live>, row: &FrameRow) -> i32 {
-    const UNKNOWN: i32 = -1;
-    const NATIVE: i32 = -3;
-    let Ok(at) = u32::try_from(row.location) else {
-        return NATIVE;
-    };
-    let mut lines = env.line_numbers(row.method).unwrap_or_default();
-    lines.sort_unstable();
-    let after = lines.partition_point(|(start, _)| *start <= at);
-    let found = after.checked_sub(1).and_then(|at| lines.get(at));
-    found.map_or(UNKNOWN, |(_, line)| *line as i32)
+    /// The start of a thread whose object has this id.
+    pub(super) fn start_of(&self, thread: ThreadId, object: ObjectHandle) -> Body {
+        let info = self.registry.thread_info(thread).cloned();
+        let info = info.unwrap_or_default();
+        Body::ThreadStart(Box::new(ThreadStart {
+            env: env_of(thread),
+            object,
+            name: info.name,
+            group: info.group,
+            parent: info.parent_group,
+        }))
+    }
 }
 
 fn describe(env: Env<Live>, mirror: Object, class: ObjectHandle, signature: &str) -> ClassLoad {
@@ -391,30 +365,5 @@ fn describe(env: Env<Live>, mirror: Object, class: ObjectHandle, signature: &str
         methods: methods.into_iter().filter_map(method).collect(),
         statics: statics.into_iter().map(defined).collect(),
         instances: instances.into_iter().map(defined).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_classes_are_charged_until_they_are_unloaded_and_given_once() {
-        let memory = Arc::new(Budget::new(Budget::LEAST));
-        let mut names = Names::new(&memory);
-        let all: Vec<usize> = std::iter::from_fn(|| names.add()).collect();
-        let most = (Budget::LEAST / CLASS) as usize;
-        assert!((most / 2..most).contains(&all.len()), "{}", all.len());
-        assert_eq!(memory.used(), CLASS * all.len() as u64);
-        // A new class is unknown, and one that is unloaded makes room for another.
-        names.class_gone(7);
-        names.class_gone(7);
-        assert_eq!(names.add(), Some(all.len() + 1));
-        assert_eq!(names.add(), None);
-        assert_eq!(names.all().filter(|(number, _)| *number == 7).count(), 0);
-        for number in 1..=all.len() + 1 {
-            names.class_gone(number);
-        }
-        assert_eq!(memory.used(), 0);
     }
 }

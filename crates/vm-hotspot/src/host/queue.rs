@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use vmpi::wire::{ArenaState, Item};
-use vmpi::{Body, Budget, EnvId, ObjectAlloc, Worth};
+use vmpi::{Body, Budget, ClassId, EnvId, ObjectAlloc, Worth};
 
 use super::moves::Change;
 use jvmti::Object;
@@ -25,7 +25,7 @@ pub(super) enum What {
     Item(Box<Item>),
     Alloc(ObjectAlloc),
     Gc(Box<Collection>),
-    ClassGone(i64),
+    ClassGone(ClassId),
 }
 
 pub(super) struct Message {

@@ -3,19 +3,25 @@
 //! makes (clone, reflection) has an event, and is counted here.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvmti::sys::{FieldPtr, Value};
+use jvmti::sys::FieldPtr;
 use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 
 use super::Host;
 use crate::heap::array_layout::ArrayLayout;
 use crate::instrument::birth_calls::{Births, Step, hidden_frames};
 use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
+use crate::instrument::natives::{
+    Java_java_lang_HprofSample_size, Java_java_lang_HprofSample_told, is_inside, uncounted,
+};
 use crate::instrument::rewrite::is_eligible;
 use crate::threads::background::retransform_those;
+use crate::vm::hotspot::HotSpot;
 
-const CLASS: &str = "java/lang/HprofSample";
+/// The inserted class.
+pub(crate) const CLASS: &str = "java/lang/HprofSample";
 /// Compiled from `tracker/HprofSample.java`.
 const BYTES: &[u8] = include_bytes!("../../tracker/HprofSample.class");
 const BIRTHS: Births = Births {
@@ -26,8 +32,6 @@ const BIRTHS: Births = Births {
 };
 
 thread_local! {
-    /// This thread is in a birth already.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// Bytes to the next object of the VM's own that is reported.
     static LEFT: Cell<i64> = const { Cell::new(0) };
 }
@@ -47,7 +51,13 @@ pub(super) struct Inserted {
 impl Host {
     /// Inserts the code into every class there is; those to come get it when they are loaded.
     pub(super) fn begin_sampling(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        let class = jni.define_boot_class(CLASS, BYTES)?;
+        let class = match jni.find_class(CLASS) {
+            // From the recording before.
+            Ok(class) => class,
+            Err(_) => jni.define_boot_class(CLASS, BYTES)?,
+        };
+        // With inserted code a method has other places.
+        self.core.lock().registry.code_changes = true;
         let layout = jni.local_frame(300, || ArrayLayout::measure(env, jni))?;
         for (name, value) in [
             ("base", layout.base[8]),
@@ -63,29 +73,26 @@ impl Host {
             changed: ChangedClasses::default(),
             is_out: AtomicBool::new(false),
         };
-        // The VM looks for native methods with the help of Java code: before anything is reported.
-        let null = [Value {
-            l: std::ptr::null_mut(),
-        }];
-        let told = jni.static_method(class, "told", "(Ljava/lang/Object;)I")?;
-        jni.call_static_int(class, told, &null)?;
-        let size = jni.static_method(class, "size", "(Ljava/lang/Object;)I")?;
-        jni.call_static_int(class, size, &null)?;
+        // While the library is being loaded into a program that runs, the VM does not look for native methods in it.
+        let told = Java_java_lang_HprofSample_told as *const c_void;
+        let size = Java_java_lang_HprofSample_size as *const c_void;
+        for (name, function) in [(c"told", told), (c"size", size)] {
+            // SAFETY: the functions take what the methods of the class do, and no agent's library is unloaded.
+            unsafe { jni.register_native(class, (name, c"(Ljava/lang/Object;)I"), function)? };
+        }
         let _ = self.inserted.set(inserted);
         env.enable(EventKind::ClassFileLoadHook, true)?;
         self.insert(env, jni)?;
-        self.tell_sampled(env, jni, true);
+        self.switch_inserted(jni, true);
         Ok(())
     }
 
     fn insert(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
         let (_, refused) = retransform_those(env, jni, |_| true, goes_on, false)?;
-        // Lines of methods are at other places.
-        self.names.lock().forget_traces();
         if !refused.is_empty() {
             let count = refused.len();
-            (self.message)(&format!("arrays made in {count} classes are not reported"));
+            self.message(&format!("arrays made in {count} classes are not reported"));
         }
         Ok(())
     }
@@ -101,32 +108,40 @@ impl Host {
         if on && was_out && self.insert(env, jni).is_err() {
             return false;
         }
-        self.tell_sampled(env, jni, on);
+        self.switch_inserted(jni, on);
         if takes_out && !was_out {
             let goes_on = || !self.is_stopped.load(Ordering::SeqCst);
             let refused = inserted.changed.put_back(env, jni, goes_on);
-            self.names.lock().forget_traces();
             if refused > 0 {
-                (self.message)(&format!("{refused} classes keep code that does nothing"));
+                self.message(&format!("{refused} classes keep code that does nothing"));
             }
         }
         true
     }
 
-    /// Has inserted code report objects or not; whether there is such code.
-    pub(super) fn tell_sampled(&self, env: Env<Live>, jni: Jni, on: bool) -> bool {
+    /// Has inserted code report objects or not.
+    pub(super) fn switch_inserted(&self, jni: Jni, on: bool) {
+        if let Some(inserted) = self.inserted.get() {
+            jni.set_static_boolean(inserted.class, inserted.on, on);
+            if on || !self.core.config.allocations {
+                let _ = self.core.env.enable(EventKind::VmObjectAlloc, on);
+            }
+        }
+    }
+
+    /// The recording has ended: takes the code out of the classes, as long as `goes_on` returns true. How many keep it.
+    pub(crate) fn take_out(&self, env: Env<Live>, jni: Jni, goes_on: impl Fn() -> bool) -> usize {
         let Some(inserted) = self.inserted.get() else {
-            return false;
+            return 0;
         };
-        jni.set_static_boolean(inserted.class, inserted.on, on);
-        let _ = env.enable(EventKind::VmObjectAlloc, on);
-        true
+        inserted.is_out.store(true, Ordering::SeqCst);
+        inserted.changed.put_back(env, jni, goes_on)
     }
 
     /// A class file with the calls in it; `None` if it stays as it is.
-    pub(super) fn with_births(&self, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn with_births(&self, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let inserted = self.inserted.get()?;
-        if !is_eligible(name) || name == CLASS || inserted.is_out.load(Ordering::SeqCst) {
+        if !is_eligible(name) || inserted.is_out.load(Ordering::SeqCst) {
             return None;
         }
         let mut births = BIRTHS;
@@ -137,16 +152,11 @@ impl Host {
 
     /// Bytes to the next sample: exponential, so that every byte is as likely as any other.
     fn distance(&self) -> i64 {
-        static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
-        let mut bits = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let uniform = ((bits ^ bits >> 31) >> 11) as f64 / (1_u64 << 53) as f64;
-        (-(1.0 - uniform).ln() * f64::from(self.interval)) as i64
+        (-(1.0 - crate::alloc::thinned::uniform()).ln() * f64::from(self.interval)) as i64
     }
 
     /// An object that the VM itself has made.
-    pub(super) fn made_by_vm(
+    pub(crate) fn made_by_vm(
         &self,
         env: Env<Live>,
         jni: Jni,
@@ -154,7 +164,7 @@ impl Host {
         class: Object,
         size: i64,
     ) {
-        if self.samples() || INSIDE.get() {
+        if self.inserted.get().is_none() {
             return;
         }
         let rest = LEFT.get() - size;
@@ -198,17 +208,18 @@ impl Host {
         hidden_frames(rows.iter().map(step), &true)
     }
 
-    fn told(&self, jni: Jni, object: Object) -> i64 {
+    fn report(&self, jni: Jni, object: Object) -> i64 {
         if let Some(inserted) = self.inserted.get()
             && !self.is_stopped.load(Ordering::Relaxed)
-            && !INSIDE.replace(true)
+            && !is_inside()
         {
-            if let Some(class) = jni.object_class(object) {
-                let size = inserted.env.object_size(object).unwrap_or(0);
-                self.sampled(inserted.env, jni, object, class, size.cast_signed());
-                jni.delete_local(class);
-            }
-            INSIDE.set(false);
+            uncounted(|| {
+                if let Some(class) = jni.object_class(object) {
+                    let size = inserted.env.object_size(object).unwrap_or(0);
+                    self.sampled(inserted.env, jni, object, class, size.cast_signed());
+                    jni.delete_local(class);
+                }
+            });
         }
         self.distance()
     }
@@ -216,15 +227,16 @@ impl Host {
 
 /// An object that inserted code reports; bytes to the next one.
 pub(crate) fn told(jni: Jni, object: Object) -> i32 {
-    let Some(host) = super::HOST.get() else {
+    let Some(host) = HotSpot::get().and_then(HotSpot::host) else {
         return i32::MAX;
     };
-    i32::try_from(host.told(jni, object)).unwrap_or(i32::MAX)
+    i32::try_from(host.report(jni, object)).unwrap_or(i32::MAX)
 }
 
 /// Bytes of an object; 0 when nothing is sampled.
 pub(crate) fn size(object: Object) -> i32 {
-    let inserted = super::HOST.get().and_then(|host| host.inserted.get());
+    let host = HotSpot::get().and_then(HotSpot::host);
+    let inserted = host.and_then(|host| host.inserted.get());
     let size = inserted.and_then(|inserted| inserted.env.object_size(object).ok());
     size.and_then(|size| i32::try_from(size).ok()).unwrap_or(0)
 }

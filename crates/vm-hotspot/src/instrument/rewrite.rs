@@ -28,6 +28,7 @@ use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::{ClassId, Memory, Worth};
 
+use crate::host::sampling;
 use crate::instrument::leaf::is_leaf;
 use crate::vm::costs;
 
@@ -250,6 +251,7 @@ pub fn is_eligible(name: &str) -> bool {
     // The virtual thread's own machinery runs while the current thread changes.
     !name.is_empty()
         && name != TRACKER
+        && name != sampling::CLASS
         && !name.starts_with("jdk/internal/vm/")
         && !name.starts_with("java/lang/VirtualThread")
         && !name.starts_with("java/lang/ThreadBuilders$BoundVirtualThread")

@@ -72,7 +72,7 @@ fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Option<Fil
     let begun = Clock::ThreadCpu.now();
     hotspot.follow_all_gathered(jni);
     let counts = hotspot.followed.see_all(jni);
-    let known = hotspot.lock().registry.classes.len() as i32;
+    let known = hotspot.lock().registry.classes.last() as i32;
     jni.local_frame(known.min(i32::from(u16::MAX) - BESIDES) + BESIDES, || {
         let (classes, mut sites) = plan(hotspot, env, jni, &counts);
         let limit = limit(
@@ -87,10 +87,7 @@ fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Option<Fil
         let seen = read(hotspot, jni, &classes, &mut sites, interval)?;
         let thread_of = |trace: TraceId| {
             let state = hotspot.lock();
-            let trace = state
-                .registry
-                .traces
-                .get((trace.0 as usize).wrapping_sub(1));
+            let trace = state.registry.traces.get(trace.0);
             trace.map_or(ThreadId::NONE, |trace| trace.thread)
         };
         let (rows, by_class) = rows(sites, thread_of);
@@ -126,10 +123,7 @@ fn plan(
         };
         *about = Some(known);
         found.entry(known.0).or_insert_with(|| {
-            let entry = state
-                .registry
-                .classes
-                .get((known.0.0 as usize).wrapping_sub(1))?;
+            let entry = state.registry.classes.get(known.0.0)?;
             let name = java_name(&entry.info.signature);
             let mirror = jni.new_local(entry.mirror?)?;
             match state.holds_for(jni, (known.0, mirror)) {

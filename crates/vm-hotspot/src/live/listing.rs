@@ -65,7 +65,7 @@ impl HotSpot {
     /// The classes of a name that are loaded.
     fn classes_named(&self, jni: Jni, name: &str) -> Classes {
         let mirrors: Vec<(ClassId, Object)> = self.all_classes(|registry, class| {
-            let entry = &registry.classes[class.0 as usize - 1];
+            let entry = registry.classes.get(class.0)?;
             if java_name(&entry.info.signature) != name {
                 return None;
             }

@@ -185,13 +185,17 @@ fn answer_questions(hotspot: &HotSpot, jni: Jni) {
 fn ask_about_loaded(hotspot: &HotSpot, jni: Jni, mut next: u32) -> u32 {
     loop {
         let mut state = hotspot.lock();
-        let end = (next + AT_ONCE).min(state.registry.classes.len() as u32 + 1);
+        let end = (next + AT_ONCE).min(state.registry.classes.last() + 1);
         if next >= end {
             return next;
         }
         for class in next..end {
             jni.local_frame(8, || {
-                let weak = state.registry.classes[class as usize - 1].mirror;
+                let weak = state
+                    .registry
+                    .classes
+                    .get(class)
+                    .and_then(|entry| entry.mirror);
                 if let Some(mirror) = weak.and_then(|weak| jni.new_local(weak)) {
                     state.look_up(jni, (ClassId(class), mirror));
                 }

@@ -115,7 +115,7 @@ impl HotSpot {
                 class: class.unwrap_or_default(),
                 trace,
             };
-            state.registry.pending.push_back(Pending::Monitor(event));
+            state.registry.announce(Pending::Monitor(event));
             drop(state);
             self.tell_pending();
         });

@@ -7,6 +7,7 @@ use vmpi::{Event, ThreadId, VmInfo};
 
 use crate::alloc::bound::{self, Bound};
 use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
+use crate::host::Host;
 use crate::instrument::natives::uncounted;
 use crate::instrument::tracker::Tracker;
 use crate::threads::background::{collect_at_end, count_soon};
@@ -30,6 +31,7 @@ impl HotSpot {
         let threads = env.all_threads()?;
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
         self.begin(env, jni, first);
+        self.begin_events(env, jni);
         if self.config.instruments() {
             let hotspot = self.forever();
             self.spawn(env, jni, "HPROF attach", move |env, jni| {
@@ -49,7 +51,11 @@ impl HotSpot {
         self.bound_followed(env, info.max_memory);
         uncounted(|| {
             let main = self.lock().registry.thread(env, Some(thread), true);
-            for class in env.loaded_classes().unwrap_or_default() {
+            let classes = match self.config.has_profiler {
+                true => env.loaded_classes().unwrap_or_default(),
+                false => Vec::new(),
+            };
+            for class in classes {
                 const PREPARED: i32 = 2;
                 if env.class_status(class).unwrap_or(0) & (PREPARED | 16 | 32) != 0 {
                     if self.config.takes_async_stacks() {
@@ -133,6 +139,15 @@ impl HotSpot {
         }
     }
 
+    /// Begins the stream of VM events, if it is wanted.
+    pub(crate) fn begin_events(&self, env: Env<Live>, jni: Jni) {
+        if let Some(host) = self.forever().host()
+            && let Err(error) = uncounted(|| jni.local_frame(16, || host.begin(env, jni)))
+        {
+            (self.message)(&format!("events are not recorded: {error}"));
+        }
+    }
+
     /// Limits the number of objects that are followed, before there are any.
     fn bound_followed(&self, env: Env<Live>, heap: u64) {
         if self.config.follow != Follow::Adaptive {
@@ -159,8 +174,18 @@ impl HotSpot {
             .has(Capability::GenerateSampledObjectAllocEvents)
     }
 
+    /// The interval of the VM's sampler: the smaller one, if two receivers want different ones.
+    pub(crate) fn sampling_interval(&self) -> Option<u64> {
+        let of_events = self.host().map(Host::interval);
+        self.config
+            .sampled_allocations
+            .into_iter()
+            .chain(of_events)
+            .min()
+    }
+
     pub(crate) fn set_sampling_interval(&self) -> jvmti::Result<()> {
-        let bytes = self.config.sampled_allocations.unwrap_or(0);
+        let bytes = self.sampling_interval().unwrap_or(0);
         let interval = i32::try_from(bytes).unwrap_or(i32::MAX);
         self.env.set_heap_sampling_interval(interval)
     }

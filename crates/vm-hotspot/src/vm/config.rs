@@ -114,6 +114,9 @@ pub struct Config {
     pub stacks_sampled: bool,
     /// Sample allocations instead, one in about so many bytes.
     pub sampled_allocations: Option<u64>,
+    /// The profiler receives all classes, threads and stacks. Without this, nothing but the stream of VM events may
+    /// be recorded.
+    pub has_profiler: bool,
     /// Follow objects until they die.
     pub follow: Follow,
     /// Count every call and measure its time.
@@ -154,6 +157,7 @@ impl Default for Config {
             allocations: false,
             stacks_sampled: false,
             sampled_allocations: None,
+            has_profiler: true,
             native: None,
             follow: Follow::default(),
             calls: false,
@@ -174,7 +178,7 @@ impl Default for Config {
 
 impl Config {
     /// The capabilities that are requested of the VM; each is requested alone and may be missing.
-    pub(crate) fn capabilities(&self) -> Vec<Capability> {
+    pub(crate) fn capabilities(&self, version: u32, has_stream: bool) -> Vec<Capability> {
         let mut wanted = vec![
             Capability::TagObjects,
             Capability::GetSourceFileName,
@@ -182,10 +186,24 @@ impl Config {
             Capability::GenerateObjectFreeEvents,
             Capability::GetThreadCpuTime,
             Capability::SupportVirtualThreads,
-            Capability::GetOwnedMonitorInfo,
             Capability::GetMonitorInfo,
             Capability::GenerateGarbageCollectionEvents,
         ];
+        // Before JDK 16 it costs the program: the compiler no longer looks for objects that need not be made.
+        if self.has_profiler || version >= 16 {
+            wanted.push(Capability::GetOwnedMonitorInfo);
+        }
+        if has_stream {
+            wanted.push(Capability::GetCurrentContendedMonitor);
+            // Before JDK 11 code is inserted instead.
+            match version {
+                0..11 => wanted.extend([
+                    Capability::RetransformClasses,
+                    Capability::GenerateVmObjectAllocEvents,
+                ]),
+                _ => wanted.push(Capability::GenerateSampledObjectAllocEvents),
+            }
+        }
         if self.when_exhausted.is_wanted() {
             wanted.push(Capability::GenerateResourceExhaustionHeapEvents);
         }

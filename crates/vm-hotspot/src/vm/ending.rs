@@ -112,6 +112,9 @@ impl HotSpot {
         forget_end_hook(jni);
         self.drop_samples(jni);
         self.followed.release(jni);
+        if let Some(host) = self.host() {
+            host.release(jni);
+        }
         *self.reported.lock() = Reported::default();
         let mut before = {
             let mut state = self.lock();
@@ -141,7 +144,10 @@ impl HotSpot {
             let now = Self::get();
             now.is_some_and(|now| std::ptr::eq(now, self) || !now.config.instruments())
         };
-        let refused = self.inserted.changed.put_back(env, jni, goes_on);
+        let refused = self.inserted.changed.put_back(env, jni, goes_on)
+            + self
+                .host()
+                .map_or(0, |host| host.take_out(env, jni, goes_on));
         if refused > 0 {
             (self.message)(&format!(
                 "{refused} classes keep the code that counts, switched off"

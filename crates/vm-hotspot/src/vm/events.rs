@@ -3,14 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
-use vmpi::Event;
+use vmpi::{ClassId, Event, ThreadId};
 
+use crate::alloc::thinned::is_wanted;
 use crate::instrument::natives::{is_inside, uncounted};
 use crate::instrument::rewrite::{Tracking, is_eligible};
 use crate::instrument::tracker::Tracker;
 use crate::threads::monitors::Step;
 use crate::vm::config::WhenExhausted;
 use crate::vm::hotspot::HotSpot;
+use crate::vm::registry::CLASS_TAG;
 
 impl HotSpot {
     fn define_tracker(&self, jni: Jni) {
@@ -37,12 +39,14 @@ impl HotSpot {
     }
 }
 
-impl Agent for HotSpot {
-    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
-        self.define_tracker(jni);
-    }
-
-    fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+impl HotSpot {
+    /// A class file with the code that counts; `None` if it stays as it is.
+    fn with_counting(
+        &self,
+        redefined: Option<Object>,
+        name: &str,
+        bytes: &[u8],
+    ) -> Option<Vec<u8>> {
         let tracker = self.tracker()?;
         if !is_eligible(name) || self.inserted.leaves_classes() {
             return None;
@@ -84,6 +88,20 @@ impl Agent for HotSpot {
             }
         }
     }
+}
+
+impl Agent for HotSpot {
+    fn vm_start(&self, _env: Env<jvmti::Start>, jni: Jni) {
+        self.define_tracker(jni);
+    }
+
+    fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        let counting = self.with_counting(redefined, name, bytes);
+        let host = self.host().filter(|_| !self.dead.load(Ordering::SeqCst));
+        let counted = counting.as_deref().unwrap_or(bytes);
+        let sampling = host.and_then(|host| host.with_births(name, counted));
+        sampling.or(counting)
+    }
 
     fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
         self.begin(env, jni, thread);
@@ -95,6 +113,7 @@ impl Agent for HotSpot {
         {
             self.degrade(&format!("nothing can be counted: {error}"));
         }
+        self.begin_events(env, jni);
         self.is_under_way.store(true, Ordering::SeqCst);
     }
 
@@ -113,6 +132,9 @@ impl Agent for HotSpot {
                 sampler.stop();
             }
             self.tell(&Event::VmDeath);
+            if let Some(host) = self.host() {
+                host.end(jni);
+            }
             crate::native::stop();
         });
     }
@@ -133,6 +155,11 @@ impl Agent for HotSpot {
         }
         if self.dead.load(Ordering::Relaxed) {
             return;
+        }
+        if let Some(host) = self.host()
+            && let Ok(number @ 1..) = env.thread_number(None)
+        {
+            uncounted(|| host.thread_ended(ThreadId(number as u32)));
         }
         self.retire(env, jni, thread);
         uncounted(|| self.tell_pending());
@@ -197,14 +224,25 @@ impl Agent for HotSpot {
 
     fn gc_start(&self) {
         self.followed.collecting();
+        if let Some(host) = self.host() {
+            host.collecting();
+        }
     }
 
     fn gc_finish(&self) {
         self.followed.collected();
+        if let Some(host) = self.host() {
+            host.collected();
+        }
     }
 
     fn object_free(&self, tag: i64) {
         self.deaths.lock().push(tag);
+        if let Some(host) = self.host()
+            && tag & CLASS_TAG != 0
+        {
+            host.class_freed(ClassId((tag & !CLASS_TAG) as u32));
+        }
     }
 
     fn vm_object_alloc(
@@ -213,15 +251,21 @@ impl Agent for HotSpot {
         jni: Jni,
         _: Object,
         object: Object,
-        _: Object,
-        _: i64,
+        class: Object,
+        size: i64,
     ) {
         if is_inside() {
             return;
         }
+        let is_counted = self.reports_allocations.load(Ordering::Relaxed);
         uncounted(|| {
-            self.lock()
-                .vm_allocated((env, jni), object, &self.config, &self.followed);
+            if is_counted && self.config.allocations {
+                self.lock()
+                    .vm_allocated((env, jni), object, &self.config, &self.followed);
+            }
+            if let Some(host) = self.host() {
+                host.made_by_vm(env, jni, object, class, size);
+            }
         });
     }
 
@@ -231,14 +275,24 @@ impl Agent for HotSpot {
         jni: Jni,
         _: Object,
         object: Object,
-        _: Object,
-        _: i64,
+        class: Object,
+        size: i64,
     ) {
         // The agent makes tables for threads while it has the state, and these are not the program's.
         if is_inside() {
             return;
         }
-        uncounted(|| self.sampled(env, jni, object));
+        let interval = self.sampling_interval().unwrap_or(0);
+        let is_for = |wanted: u64| is_wanted(size.cast_unsigned(), interval, wanted);
+        let is_counted = self.reports_allocations.load(Ordering::Relaxed);
+        uncounted(|| {
+            if is_counted && self.config.sampled_allocations.is_some_and(is_for) {
+                self.sampled(env, jni, object);
+            }
+            if let Some(host) = self.host().filter(|host| is_for(host.interval())) {
+                host.sampled(env, jni, object, class, size);
+            }
+        });
     }
 
     fn panicked(&self, callback: &'static str) {

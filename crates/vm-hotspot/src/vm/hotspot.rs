@@ -7,26 +7,28 @@ use std::time::Instant;
 use jvmti::sys::Value;
 use jvmti::{Capabilities, Capability, Env, EventKind, JavaVm, Jni, Live, Object, OnLoad};
 use locks::{Mutex, MutexGuard, Rank};
-use vmpi::{Event, Memory, Profiler, VmInfo, Worth};
+use rustc_hash::FxHashMap;
+use vmpi::{ClassId, ClassInfo, Event, Memory, Profiler, VmInfo, Worth};
 
 use crate::alloc::followed::Followed;
 use crate::alloc::reported::Reported;
 use crate::alloc::sampled::Samples;
 use crate::cpu::other_threads::as_own;
 use crate::cpu::sampler::Sampler;
-use crate::host::spaces::Collector;
-use crate::host::vm_structs::VmStructs;
+use crate::host::{Host, HostSetup};
 use crate::instrument::counters::Want;
 use crate::instrument::guests::Lodging;
 use crate::instrument::inserted::Inserted;
 use crate::instrument::natives::uncounted;
 use crate::instrument::rewrite::Numbers;
 use crate::instrument::tracker::Tracker;
+use crate::vm::collector::Collector;
 use crate::vm::config::{Clock, Config, Follow};
 use crate::vm::costs;
 use crate::vm::registry::{CLASS_TAG, Pending};
 use crate::vm::spares::{Stop, with_spares};
 use crate::vm::state::{At, State};
+use crate::vm::vm_structs::VmStructs;
 
 /// What the agent gives at load time.
 pub struct Setup {
@@ -38,6 +40,8 @@ pub struct Setup {
     pub message: fn(&str),
     /// What all tables may take, and what others have taken of it already.
     pub memory: Arc<Memory>,
+    /// The stream of VM events, if it is wanted.
+    pub events: Option<HostSetup>,
 }
 
 /// HotSpot with our hooks in it: one recording. There is one at a time, and each stays in memory for
@@ -63,11 +67,13 @@ pub struct HotSpot {
     pub(crate) begun: AtomicBool,
     pub(crate) info: OnceLock<VmInfo>,
     /// All classes, while the heap is walked.
-    pub(crate) classes_of_walk: Mutex<Option<Vec<vmpi::ClassInfo>>>,
+    pub(crate) classes_of_walk: Mutex<Option<FxHashMap<ClassId, ClassInfo>>>,
     pub(crate) sampler: OnceLock<Sampler>,
     /// A command has requested stacks that are taken without a safepoint.
     pub(crate) async_stacks: AtomicBool,
-    started: Instant,
+    pub(crate) started: Instant,
+    /// The stream of VM events.
+    host: OnceLock<Host>,
     /// There was a recording before, in the same program.
     pub(crate) follows_another: bool,
     /// The program has begun: it runs while classes are changed.
@@ -82,6 +88,8 @@ pub struct HotSpot {
     /// Frames kept of a stack, as in the state.
     pub(crate) depth: AtomicU32,
     pub(crate) lodging: Mutex<Lodging>,
+    /// The profiler wants allocations that the VM reports.
+    pub(crate) reports_allocations: AtomicBool,
     /// The heap was exhausted once.
     pub(crate) exhausted: AtomicBool,
     pub(crate) message: fn(&str),
@@ -130,7 +138,10 @@ impl HotSpot {
             const WHY: &str = "this is OpenJ9; the agent needs a HotSpot JVM";
             return Err(jvmti::Error::OtherVm(WHY));
         }
-        let granted = env.add_capabilities(&setup.config.capabilities())?;
+        let wanted = setup
+            .config
+            .capabilities(version_of(env), setup.events.is_some());
+        let granted = env.add_capabilities(&wanted)?;
         let memory = setup.memory;
         let mut state = State::new(&setup.config, &memory);
         if let Some(before) = before {
@@ -159,6 +170,7 @@ impl HotSpot {
             sampler: OnceLock::new(),
             async_stacks: AtomicBool::new(false),
             started: Instant::now(),
+            host: OnceLock::new(),
             follows_another: before.is_some(),
             is_under_way: AtomicBool::new(false),
             dead: AtomicBool::new(false),
@@ -168,10 +180,14 @@ impl HotSpot {
             samples: Samples::default(),
             memory,
             lodging: Mutex::new(Rank::Lodging, Lodging::default()),
+            reports_allocations: AtomicBool::new(true),
             exhausted: AtomicBool::new(false),
             message: setup.message,
         }));
         hotspot.numbers.begin(&hotspot.memory);
+        if let Some(events) = setup.events {
+            let _ = hotspot.host.set(Host::new(hotspot, events));
+        }
         if let Some(tracker) = before.and_then(Self::tracker) {
             let _ = hotspot.tracker.set(*tracker);
         }
@@ -182,7 +198,7 @@ impl HotSpot {
             None => drop(jvmti::install(env, hotspot)?),
         }
         hotspot.enable_events();
-        if hotspot.config.sampled_allocations.is_some() && hotspot.samples_allocations() {
+        if hotspot.sampling_interval().is_some() && hotspot.samples_allocations() {
             // A thread draws its first sample when it is made, the first one right after this.
             let _ = hotspot.set_sampling_interval();
         }
@@ -206,12 +222,16 @@ impl HotSpot {
         let mut events = vec![
             EventKind::VmInit,
             EventKind::VmDeath,
-            EventKind::ThreadStart,
             EventKind::ThreadEnd,
-            EventKind::ClassPrepare,
-            EventKind::DataDumpRequest,
             EventKind::ObjectFree,
         ];
+        if self.config.has_profiler {
+            events.extend([
+                EventKind::ThreadStart,
+                EventKind::ClassPrepare,
+                EventKind::DataDumpRequest,
+            ]);
+        }
         if self.config.counts_objects() {
             events.extend([
                 EventKind::GarbageCollectionStart,
@@ -256,8 +276,12 @@ impl HotSpot {
     /// JDK 8 announces its start before it has run any Java code; who looks up a
     /// class then crashes it. The tracker is made when the VM is up.
     fn starts_before_java(&self) -> bool {
-        let version = self.env.system_property("java.vm.specification.version");
-        version.is_some_and(|version| version.starts_with("1."))
+        version_of(self.env) == 8
+    }
+
+    /// The stream of VM events, if it is wanted.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.host.get()
     }
 
     /// The environment, once the VM is up.
@@ -286,11 +310,11 @@ impl HotSpot {
         let mut state = self.state.lock();
         let deaths = std::mem::take(&mut *self.deaths.lock());
         for tag in deaths.into_iter().filter(|tag| tag & CLASS_TAG != 0) {
-            let class = vmpi::ClassId((tag & !CLASS_TAG) as u32);
+            let class = ClassId((tag & !CLASS_TAG) as u32);
             state.registry.class_gone(class);
         }
         if !state.registry.is_clear() {
-            state.registry.clear_up(|| self.java.jni(), CLEARED_UP);
+            state.clear_up(|| self.java.jni(), CLEARED_UP);
         }
         state
     }
@@ -450,7 +474,7 @@ impl HotSpot {
             let registry = &state.registry;
             match pending {
                 Pending::Class(class, trace, thread) => {
-                    let info = registry.classes[class.0 as usize - 1].info.clone();
+                    let info = registry.classes[class.0].info.clone();
                     drop(state);
                     sink(&Event::ClassLoaded {
                         class,
@@ -465,7 +489,7 @@ impl HotSpot {
                     sink(&Event::ClassUnloaded { class });
                 }
                 Pending::Trace(id) => {
-                    let trace = registry.traces[id.0 as usize - 1].clone();
+                    let trace = registry.traces[id.0].clone();
                     drop(state);
                     sink(&Event::TraceDefined { id, trace: &trace });
                 }
@@ -498,9 +522,13 @@ impl HotSpot {
     pub(crate) fn thread_ended(&self, env: Env<Live>, thread: Object) {
         uncounted(|| {
             let mut state = self.lock();
+            // One that was never met has no number, and needs none.
+            if !self.config.has_profiler && env.thread_number(Some(thread)).unwrap_or(0) == 0 {
+                return;
+            }
             let id = state.registry.thread(env, Some(thread), true);
             state.forget_thread(id);
-            state.registry.pending.push_back(Pending::ThreadGone(id));
+            state.registry.thread_ended(id);
         });
     }
 
@@ -538,4 +566,13 @@ impl HotSpot {
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("run_thread"))?;
         self.spawn(env, jni, name, |_, _| uncounted(body))
     }
+}
+
+/// The number of the JDK, 0 if it is not known.
+fn version_of<P>(env: Env<P>) -> u32 {
+    let version = env.system_property("java.vm.specification.version");
+    let number = version
+        .as_deref()
+        .map(|version| version.strip_prefix("1.").unwrap_or(version));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vmpi::{ClassId, ClassInfo, Frame, Location, MethodId, MethodInfo};
+use vmpi::{ClassId, Frame, Location, MethodId, MethodInfo};
 
 use crate::native::symbols::Place;
-use crate::vm::registry::{ClassEntry, Registry, handles};
+use crate::vm::registry::Registry;
 
 /// The numbers of libraries and functions that have one.
 #[derive(Default)]
@@ -22,12 +22,7 @@ impl Registry {
         if let Some(id) = self.libraries.classes.get(name) {
             return *id;
         }
-        let id = ClassId(self.classes.len() as u32 + 1);
-        self.classes.push(ClassEntry::of(ClassInfo {
-            signature: format!("L{name};"),
-            mirror: handles::class(id),
-            ..ClassInfo::default()
-        }));
+        let id = self.add_class(&format!("L{name};"));
         self.libraries.classes.insert(Arc::clone(name), id);
         id
     }

@@ -2,12 +2,14 @@
 //!
 //! 1. [`hotspot`] is loaded with a [`config`], takes its JVMTI environment and starts a recording ([`beginning`]).
 //! 2. [`events`] come in from JVMTI and are handed to it; it emits the notifications of [`vmpi`].
-//! 3. What they name is numbered in the [`registry`] ([`loaders`], [`places`], [`libraries`]), behind the lock of the [`state`].
+//! 3. What they name is numbered in the [`registry`] ([`numbered`], [`loaders`], [`places`], [`libraries`], [`unloading`]), behind the lock of the [`state`].
 //! 4. What threads have counted is taken over when a report is due ([`harvest`]), within a budget ([`costs`], [`shortage`]); what
 //!    walks of the heap need is copied ([`walk`]).
-//! 5. The profiler asks by [`queries`]; [`ending`] takes everything out of the program again.
+//! 5. What HotSpot says of itself is read from its tables ([`vm_structs`], [`collector`]).
+//! 6. The profiler asks by [`queries`]; [`ending`] takes everything out of the program again.
 
 pub(crate) mod beginning;
+pub(crate) mod collector;
 pub(crate) mod config;
 pub(crate) mod costs;
 pub(crate) mod ending;
@@ -16,10 +18,13 @@ pub(crate) mod harvest;
 pub(crate) mod hotspot;
 pub(crate) mod libraries;
 pub(crate) mod loaders;
+pub(crate) mod numbered;
 pub(crate) mod places;
 pub(crate) mod queries;
 pub(crate) mod registry;
 pub(crate) mod shortage;
 pub(crate) mod spares;
 pub(crate) mod state;
+pub(crate) mod unloading;
+pub(crate) mod vm_structs;
 pub(crate) mod walk;

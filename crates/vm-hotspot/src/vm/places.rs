@@ -82,7 +82,7 @@ pub(crate) fn place(hotspot: &HotSpot, class: ClassId) -> Result<ClassPlace, VmE
             // Its weak reference is dropped under this lock when the class has died.
             let state = hotspot.lock();
             let classes = &state.registry.classes;
-            let entry = classes.get((class.0 as usize).wrapping_sub(1));
+            let entry = classes.get(class.0);
             let entry = entry.ok_or_else(gone)?;
             let mirror = entry.mirror.and_then(|weak| jni.new_local(weak));
             (mirror.ok_or_else(gone)?, entry.info.loader)

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use std::sync::atomic::Ordering;
+
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::vm::Control;
 use vmpi::{
@@ -151,6 +153,7 @@ impl HotSpot {
             let tracker = self.tracker().ok_or(VmError::WrongPhase)?;
             self.switch_code(env, jni, tracker, on).map_err(failed)?;
         }
+        self.reports_allocations.store(on, Ordering::SeqCst);
         for (capability, event) in [
             (
                 Capability::GenerateVmObjectAllocEvents,
@@ -162,7 +165,9 @@ impl HotSpot {
             ),
         ] {
             if self.granted.has(capability) {
-                env.enable(event, on).map_err(failed)?;
+                // The stream of VM events receives the same.
+                let is_on = on || self.host().is_some();
+                env.enable(event, is_on).map_err(failed)?;
             }
         }
         Ok(())
@@ -252,14 +257,10 @@ impl Vm for HotSpot {
 
     fn class(&self, class: ClassId) -> Result<ClassInfo, VmError> {
         if let Some(known) = &*self.classes_of_walk.lock() {
-            let info = known.get((class.0 as usize).wrapping_sub(1));
-            return info.cloned().ok_or(VmError::Gone("class"));
+            return known.get(&class).cloned().ok_or(VmError::Gone("class"));
         }
         let state = self.lock();
-        let entry = state
-            .registry
-            .classes
-            .get((class.0 as usize).wrapping_sub(1));
+        let entry = state.registry.classes.get(class.0);
         entry
             .map(|entry| entry.info.clone())
             .ok_or(VmError::Gone("class"))
@@ -272,10 +273,7 @@ impl Vm for HotSpot {
     fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError> {
         let (env, jni) = self.here()?;
         let state = self.lock();
-        let entry = state
-            .registry
-            .classes
-            .get((class.0 as usize).wrapping_sub(1));
+        let entry = state.registry.classes.get(class.0);
         let weak = entry
             .and_then(|entry| entry.mirror)
             .ok_or(VmError::Gone("class"))?;
@@ -287,10 +285,7 @@ impl Vm for HotSpot {
 
     fn method(&self, method: MethodId) -> Result<MethodInfo, VmError> {
         let state = self.lock();
-        let entry = state
-            .registry
-            .methods
-            .get((method.0 as usize).wrapping_sub(1));
+        let entry = state.registry.methods.get(method.0);
         entry
             .map(|entry| entry.info.clone())
             .ok_or(VmError::Gone("method"))
@@ -298,10 +293,7 @@ impl Vm for HotSpot {
 
     fn lines(&self, method: MethodId) -> Result<Vec<LineEntry>, VmError> {
         let state = self.lock();
-        let entry = state
-            .registry
-            .methods
-            .get((method.0 as usize).wrapping_sub(1));
+        let entry = state.registry.methods.get(method.0);
         entry
             .map(|entry| entry.lines.to_vec())
             .ok_or(VmError::Gone("method"))
@@ -312,10 +304,7 @@ impl Vm for HotSpot {
             return Ok(Trace::default());
         }
         let state = self.lock();
-        let found = state
-            .registry
-            .traces
-            .get((trace.0 as usize).wrapping_sub(1));
+        let found = state.registry.traces.get(trace.0);
         found
             .map(|trace| Trace::clone(trace))
             .ok_or(VmError::Gone("trace"))

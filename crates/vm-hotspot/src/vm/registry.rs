@@ -11,6 +11,7 @@ use crate::threads::monitors::AtMonitor;
 use crate::vm::costs;
 use crate::vm::libraries::Libraries;
 use crate::vm::loaders::Loaders;
+use crate::vm::numbered::Numbered;
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use rustc_hash::FxHashMap;
@@ -72,25 +73,17 @@ pub(crate) struct ClassEntry {
     pub(crate) mirror: Option<Object>,
     pub(crate) load_trace: TraceId,
     /// What the VM calls its methods, those that are known.
-    methods: Vec<(MethodPtr, i64)>,
+    pub(super) methods: Vec<(MethodPtr, i64)>,
     /// It has been unloaded: the VM may call other methods so.
-    is_gone: bool,
-}
-
-impl ClassEntry {
-    /// A class that is no object of the VM's.
-    pub(crate) fn of(info: ClassInfo) -> Self {
-        Self {
-            info,
-            ..Self::default()
-        }
-    }
+    pub(super) is_gone: bool,
 }
 
 struct ThreadEntry {
     info: ThreadInfo,
     /// A reported stack names this thread, so its entry is kept after its end.
     is_named: bool,
+    /// It has ended; the VM lists it for a moment longer.
+    has_ended: bool,
 }
 
 /// What JVMTI says of every virtual thread.
@@ -105,6 +98,18 @@ const OTHER_NAMES: &str = "(other names)";
 pub(crate) struct MethodEntry {
     pub(crate) info: MethodInfo,
     pub(crate) lines: Arc<[LineEntry]>,
+    /// What the VM calls it, unless only its name is known.
+    pub(crate) ptr: Option<MethodPtr>,
+}
+
+impl MethodEntry {
+    /// A method of which only the name is known.
+    fn named(info: MethodInfo) -> Self {
+        Self {
+            info,
+            ..Self::default()
+        }
+    }
 }
 
 /// How often there was no memory for something.
@@ -119,18 +124,18 @@ pub(crate) struct Registry {
     pub(crate) memory: Arc<Memory>,
     /// Stacks, classes and methods that there was no memory for, since the last report.
     pub(crate) refused: Refused,
-    pub(crate) classes: Vec<ClassEntry>,
+    pub(crate) classes: Numbered<ClassEntry>,
     /// The first class of each name.
-    by_signature: FxHashMap<Box<str>, ClassId>,
+    pub(super) by_signature: FxHashMap<Box<str>, ClassId>,
     /// Classes that have been unloaded, of which something is to be cleared up.
-    gone: Vec<ClassId>,
+    pub(super) gone: Vec<ClassId>,
     pub(crate) loaders: Loaders,
-    pub(crate) methods: Vec<MethodEntry>,
+    pub(crate) methods: Numbered<MethodEntry>,
     /// Names of threads that run no Java code, as methods of a class that is none of the VM's.
     other_threads: FxHashMap<Box<str>, MethodId>,
     pub(crate) libraries: Libraries,
     /// By the VM's id and the end of the code: with inserted code a method has other places.
-    by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
+    pub(super) by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
     /// Inserted code is taken out and put in again.
     pub(crate) code_changes: bool,
     by_number: FxHashMap<u32, MethodId>,
@@ -140,9 +145,12 @@ pub(crate) struct Registry {
     /// Handles of threads given so far, and those given back, the oldest first.
     last_handle: u64,
     free_handles: VecDeque<ObjectHandle>,
-    pub(crate) traces: Vec<Arc<Trace>>,
-    by_trace: FxHashMap<Arc<Trace>, TraceId>,
+    pub(crate) traces: Numbered<Arc<Trace>>,
+    pub(super) by_trace: FxHashMap<Arc<Trace>, TraceId>,
     pub(crate) pending: VecDeque<Pending>,
+    /// A profiler receives all that is known, and may ask about it until the recording ends. Otherwise
+    /// what is known of a class, and all stacks, are dropped when a class is unloaded.
+    pub(crate) has_profiler: bool,
     /// The tracker's class, whose frames are cut from stacks.
     pub(crate) tracker: Option<ClassId>,
     /// Names of virtual threads, and the thread that stands for all of one name.
@@ -156,7 +164,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// Deletes the weak references to classes and loaders.
     pub(crate) fn release(&mut self, jni: Jni) {
-        let mirrors = self.classes.iter_mut();
+        let mirrors = self.classes.values_mut();
         let mirrors = mirrors.filter_map(|entry| entry.mirror.take());
         mirrors.for_each(|weak| jni.delete_weak(weak));
         for (_, weak) in std::mem::take(&mut self.loaders).some(0, usize::MAX) {
@@ -181,11 +189,10 @@ impl Registry {
         if !self.has_room_for_name(costs::class(&signature)) {
             return ClassId(0);
         }
-        self.classes.push(ClassEntry {
+        let id = ClassId(self.classes.add(ClassEntry {
             mirror: jni.new_weak(mirror).ok(),
             ..ClassEntry::default()
-        });
-        let id = ClassId(self.classes.len() as u32);
+        }));
         if !self.by_signature.contains_key(signature.as_str()) {
             self.by_signature.insert(signature.as_str().into(), id);
         }
@@ -202,7 +209,7 @@ impl Registry {
         if signature == "Ljava/lang/HprofTracker;" {
             self.tracker = Some(id);
         }
-        self.classes[id.0 as usize - 1].info = ClassInfo {
+        self.classes[id.0].info = ClassInfo {
             signature,
             source: env.source_file(mirror),
             superclass,
@@ -211,6 +218,24 @@ impl Registry {
             is_interface: env.is_interface(mirror).unwrap_or(false),
         };
         id
+    }
+
+    /// A class that is no object of the VM's.
+    pub(crate) fn add_class(&mut self, signature: &str) -> ClassId {
+        let id = ClassId(self.classes.add(ClassEntry::default()));
+        self.classes[id.0].info = ClassInfo {
+            signature: signature.to_owned(),
+            mirror: handles::class(id),
+            ..ClassInfo::default()
+        };
+        id
+    }
+
+    /// Queues an event of the profiler's.
+    pub(crate) fn announce(&mut self, what: Pending) {
+        if self.has_profiler {
+            self.pending.push_back(what);
+        }
     }
 
     /// Whether a class or method can be known.
@@ -240,45 +265,11 @@ impl Registry {
         thread: ThreadId,
     ) -> ClassId {
         let id = self.class(env, jni, mirror);
-        if let Some(entry) = self.classes.get_mut((id.0 as usize).wrapping_sub(1)) {
+        if let Some(entry) = self.classes.get_mut(id.0) {
             entry.load_trace = trace;
-            self.pending.push_back(Pending::Class(id, trace, thread));
+            self.announce(Pending::Class(id, trace, thread));
         }
         id
-    }
-
-    /// A class died: its methods' ids may be given to others now. The rest is done by
-    /// [`Registry::clear_up`].
-    pub(crate) fn class_gone(&mut self, id: ClassId) {
-        if let Some(entry) = self.classes.get_mut((id.0 as usize).wrapping_sub(1)) {
-            entry.is_gone = true;
-            self.gone.push(id);
-        }
-    }
-
-    /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
-    /// the next thread that locks the registry must not wait for all of them.
-    pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
-        let first = self.gone.len().saturating_sub(most);
-        for id in self.gone.split_off(first) {
-            let entry = &mut self.classes[id.0 as usize - 1];
-            if let (Some(jni), Some(mirror)) = (jni(), entry.mirror.take()) {
-                jni.delete_weak(mirror);
-            }
-            for key in std::mem::take(&mut entry.methods) {
-                let method = self.by_ptr.get(&key);
-                let info = method.map(|method| &self.methods[method.0 as usize - 1].info);
-                if info.is_some_and(|info| info.class == id) {
-                    self.by_ptr.remove(&key);
-                }
-            }
-            self.pending.push_back(Pending::ClassGone(id));
-        }
-    }
-
-    /// Whether there is nothing to clear up.
-    pub(crate) fn is_clear(&self) -> bool {
-        self.gone.is_empty()
     }
 
     /// The method behind a VM id.
@@ -288,7 +279,7 @@ impl Registry {
             false => 0,
         };
         if let Some(id) = self.by_ptr.get(&(ptr, end)) {
-            let class = self.methods[id.0 as usize - 1].info.class;
+            let class = self.methods[id.0].info.class;
             if !self.is_gone(class) {
                 return *id;
             }
@@ -325,13 +316,13 @@ impl Registry {
         if !self.has_room_for_name(costs::method(&info, lines.len())) {
             return MethodId(0);
         }
-        self.methods.push(MethodEntry {
+        let id = MethodId(self.methods.add(MethodEntry {
             info,
             lines: lines.into(),
-        });
-        let id = MethodId(self.methods.len() as u32);
+            ptr: Some(ptr),
+        }));
         self.by_ptr.insert((ptr, end), id);
-        if let Some(entry) = self.classes.get_mut((class.0 as usize).wrapping_sub(1)) {
+        if let Some(entry) = self.classes.get_mut(class.0) {
             entry.methods.push((ptr, end));
         }
         if is_object_init {
@@ -340,22 +331,16 @@ impl Registry {
         id
     }
 
-    /// Whether a class has been unloaded.
-    fn is_gone(&self, class: ClassId) -> bool {
-        let entry = self.classes.get((class.0 as usize).wrapping_sub(1));
-        entry.is_some_and(|entry| entry.is_gone)
-    }
-
     /// Whether a class is one of arrays.
     pub(crate) fn is_array(&self, class: ClassId) -> bool {
         self.classes
-            .get((class.0 as usize).wrapping_sub(1))
+            .get(class.0)
             .is_some_and(|entry| entry.info.signature.starts_with('['))
     }
 
     fn class_name_is(&self, class: ClassId, signature: &str) -> bool {
         self.classes
-            .get((class.0 as usize).wrapping_sub(1))
+            .get(class.0)
             .is_some_and(|entry| entry.info.signature == signature)
     }
 
@@ -394,11 +379,7 @@ impl Registry {
         if !self.has_room_for_name(costs::method(&info, 0)) {
             return None;
         }
-        self.methods.push(MethodEntry {
-            info,
-            lines: Arc::default(),
-        });
-        Some(MethodId(self.methods.len() as u32))
+        Some(MethodId(self.methods.add(MethodEntry::named(info))))
     }
 
     /// A stack as the VM gives it, cut to `depth` frames below the tracker's.
@@ -417,7 +398,7 @@ impl Registry {
             }
             let method = self.method(env, jni, row.method);
             if at_top {
-                let entry = self.methods.get((method.0 as usize).wrapping_sub(1));
+                let entry = self.methods.get(method.0);
                 let class = entry.map(|entry| entry.info.class);
                 if class.is_some() && class == self.tracker {
                     continue;
@@ -446,18 +427,10 @@ impl Registry {
             };
         }
         let known = self.other_threads.values().next();
-        let known = known.and_then(|id| self.methods.get((id.0 as usize).wrapping_sub(1)));
+        let known = known.and_then(|id| self.methods.get(id.0));
         let class = match known.map(|method| method.info.class) {
             Some(class) => class,
-            None => {
-                let class = ClassId(self.classes.len() as u32 + 1);
-                self.classes.push(ClassEntry::of(ClassInfo {
-                    signature: OTHER_THREADS.to_owned(),
-                    mirror: handles::class(class),
-                    ..ClassInfo::default()
-                }));
-                class
-            }
+            None => self.add_class(OTHER_THREADS),
         };
         let info = MethodInfo {
             class,
@@ -465,20 +438,15 @@ impl Registry {
             descriptor: String::new(),
             is_native: true,
         };
-        let lines = Arc::default();
-        self.methods.push(MethodEntry { info, lines });
-        let method = MethodId(self.methods.len() as u32);
+        let method = MethodId(self.methods.add(MethodEntry::named(info)));
         self.other_threads.insert(name.into(), method);
         Frame { method, location }
     }
 
     /// Whether a method is one of `java.util.concurrent.locks`, or of the class whose method parks threads.
     pub(crate) fn is_of_locks(&self, method: MethodId) -> bool {
-        let method = self.methods.get((method.0 as usize).wrapping_sub(1));
-        let class = method.and_then(|method| {
-            self.classes
-                .get((method.info.class.0 as usize).wrapping_sub(1))
-        });
+        let method = self.methods.get(method.0);
+        let class = method.and_then(|method| self.classes.get(method.info.class.0));
         class.is_some_and(|class| {
             let name = &class.info.signature;
             name.starts_with("Ljava/util/concurrent/locks/") || name.ends_with("/misc/Unsafe;")
@@ -511,10 +479,9 @@ impl Registry {
             entry.is_named = true;
         }
         let trace = Arc::new(trace);
-        self.traces.push(Arc::clone(&trace));
-        let id = TraceId(self.traces.len() as u32);
+        let id = TraceId(self.traces.add(Arc::clone(&trace)));
         self.by_trace.insert(trace, id);
-        self.pending.push_back(Pending::Trace(id));
+        self.announce(Pending::Trace(id));
         id
     }
 
@@ -630,9 +597,10 @@ impl Registry {
         let entry = ThreadEntry {
             info,
             is_named: false,
+            has_ended: false,
         };
         self.threads.insert(id, entry);
-        self.pending.push_back(Pending::Thread(id));
+        self.announce(Pending::Thread(id));
         id
     }
 
@@ -647,6 +615,24 @@ impl Registry {
     /// What is known of a thread that lives, or that a stack names.
     pub(crate) fn thread_info(&self, thread: ThreadId) -> Option<&ThreadInfo> {
         self.threads.get(&thread).map(|entry| &entry.info)
+    }
+
+    /// Whether a thread that has a number has ended.
+    pub(crate) fn has_ended(&self, thread: ThreadId) -> bool {
+        self.threads
+            .get(&thread)
+            .is_none_or(|entry| entry.has_ended)
+    }
+
+    /// A thread has ended.
+    pub(crate) fn thread_ended(&mut self, thread: ThreadId) {
+        if let Some(entry) = self.threads.get_mut(&thread) {
+            entry.has_ended = true;
+        }
+        match self.has_profiler {
+            true => self.announce(Pending::ThreadGone(thread)),
+            false => self.forget_thread(thread),
+        }
     }
 
     /// Whether a thread is the agent's own, if it is known.

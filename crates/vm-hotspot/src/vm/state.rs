@@ -16,6 +16,7 @@ use crate::alloc::followed::Followed;
 use crate::alloc::site_stacks::Maker;
 use crate::alloc::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
 use crate::cpu::calls::Contexts;
+use crate::host::names::Names;
 use crate::instrument::counters::{Counters, Larger};
 use crate::instrument::guests::Kind;
 use crate::instrument::rewrite::Numbers;
@@ -53,6 +54,8 @@ pub(crate) struct State {
     /// Methods kept of a calling context.
     pub(crate) call_depth: usize,
     pub(crate) registry: Registry,
+    /// What the stream of VM events knows of the registry.
+    pub(crate) stream: Names,
     pub(crate) sites: Sites,
     /// By the number in the tracker object.
     pub(crate) counters: HashMap<i32, Counters>,
@@ -96,6 +99,7 @@ impl State {
         state.set_depth(config, config.depth);
         state.sites.follows = config.counts_objects() && config.follow != Follow::None;
         state.registry.code_changes = config.takes_code_out();
+        state.registry.has_profiler = config.has_profiler;
         state
     }
 
@@ -104,6 +108,14 @@ impl State {
     pub(crate) fn follow_on(&mut self, before: &Self) {
         self.next_counters = before.next_counters;
         self.registry.follow_on(&before.registry);
+    }
+
+    /// Clears up after so many of the classes that were unloaded.
+    pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
+        self.registry.clear_up(jni, most);
+        if !self.registry.has_profiler {
+            self.stream.forget_traces(&self.registry);
+        }
     }
 
     pub(crate) fn set_depth(&mut self, config: &Config, depth: u32) {
@@ -200,7 +212,7 @@ impl State {
     /// The same of a class whose mirror is not at hand, because it may have been unloaded.
     pub(crate) fn holds_for_class(&mut self, jni: Jni, class: ClassId) -> Chosen {
         let classes = &self.registry.classes;
-        let entry = classes.get((class.0 as usize).wrapping_sub(1));
+        let entry = classes.get(class.0);
         let mirror = entry.and_then(|entry| entry.mirror);
         match mirror.and_then(|weak| jni.new_local(weak)) {
             Some(mirror) => self.choices.of(&self.registry, jni, (class, mirror)),
@@ -460,7 +472,7 @@ impl State {
     pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
         let now = self.current_frames(at.env, at.jni);
         let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
-        let known = self.registry.traces.get((known.0 as usize).wrapping_sub(1));
+        let known = self.registry.traces.get(known.0);
         // Without frames: the stack is not recorded.
         if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
             let what = "allocations at stacks that have one number with another";

@@ -2,18 +2,18 @@
 //! thread of the program waits for them.
 
 use jvmti::{Env, FrameRow, Jni, Live, Object};
-use vmpi::{ClassId, ClassInfo, ObjectHandle, ThreadId, Trace, TraceId};
+use vmpi::{ClassId, ObjectHandle, ThreadId, Trace, TraceId};
 
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::{Registry, handles};
 
 /// Classes that are examined before the state is given back.
-const SOME: usize = 256;
+const SOME: u32 = 256;
 
 impl HotSpot {
     /// Makes all loaded classes known, each with its local reference dropped.
     pub(crate) fn know_classes(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        for some in env.loaded_classes()?.chunks(SOME) {
+        for some in env.loaded_classes()?.chunks(SOME as usize) {
             let mut state = self.lock();
             for class in some {
                 state.registry.class(env, jni, *class);
@@ -31,11 +31,11 @@ impl HotSpot {
         let (mut all, mut first) = (Vec::new(), 0);
         loop {
             let state = self.lock();
-            let last = state.registry.classes.len().min(first + SOME);
+            let last = state.registry.classes.last().min(first + SOME);
             if first == last {
                 return all;
             }
-            let numbers = (first..last).map(|at| ClassId(at as u32 + 1));
+            let numbers = (first + 1..=last).map(ClassId);
             all.extend(numbers.filter_map(|class| of(&state.registry, class)));
             first = last;
         }
@@ -45,11 +45,11 @@ impl HotSpot {
     /// then, and a thread that it has stopped may have the state.
     pub(crate) fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         self.know_classes(env, jni)?;
-        let infos: Vec<ClassInfo> = self.all_classes(|registry, class| {
-            let entry = &registry.classes[class.0 as usize - 1];
-            Some(entry.info.clone())
+        let infos = self.all_classes(|registry, class| {
+            let entry = registry.classes.get(class.0)?;
+            Some((class, entry.info.clone()))
         });
-        *self.classes_of_walk.lock() = Some(infos);
+        *self.classes_of_walk.lock() = Some(infos.into_iter().collect());
         Ok(())
     }
 
@@ -63,12 +63,12 @@ impl HotSpot {
                 return all;
             }
             // Their weak references are dropped under this lock.
-            let some = loaders.some(first, SOME);
+            let some = loaders.some(first, SOME as usize);
             all.extend(some.filter_map(|(number, weak)| {
                 let loader = jni.new_local(weak)?;
                 Some((loader, handles::loader(number)))
             }));
-            first += SOME;
+            first += SOME as usize;
         }
     }
 

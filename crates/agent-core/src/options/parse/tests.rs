@@ -241,6 +241,45 @@ fn a_series_of_files_has_the_form_of_its_ending() {
 }
 
 #[test]
+fn events_go_where_a_profile_would_or_beside_one() {
+    let events = |text: &str| {
+        let options = run(text);
+        let events = options.events.clone().expect("events");
+        let Target::File(name) = events.target else {
+            panic!("{text}")
+        };
+        let alone = options.records_nothing;
+        (events.interval, events.depth, name, alone)
+    };
+    let file = |name: &str| name.to_owned();
+    assert_eq!(events("events=64k,file=a"), (64 << 10, 4, file("a"), true));
+    let deep = events("file=a,events=0,depth=20");
+    assert_eq!(deep, (0, 20, file("a"), true));
+    let usual = || file("java.events");
+    assert_eq!(events("events=1m"), (1 << 20, 4, usual(), true));
+    let beside = events("heap=sites,depth=20,file=x,events=64k,events-file=a");
+    assert_eq!(beside, (64 << 10, 4, file("a"), false));
+    let deeper = events("cpu=samples,events=1k,events-depth=9");
+    assert_eq!(deeper, (1 << 10, 9, usual(), false));
+    let beside = run("cpu=samples,file=x,events=1k,events-net=unix:/a/b");
+    assert_eq!(beside.output.target, Target::File(file("x")));
+    let target = beside.events.map(|events| events.target);
+    assert_eq!(target, Some(Target::Unix(file("/a/b"))));
+    for wrong in [
+        "events=",
+        "events=-1",
+        "events=2g",
+        "events=1,depth=65",
+        "events=1,events-depth=x",
+        "events=1,net=7",
+        "events=1,events-file=a,events-net=h:1",
+        "events=1,loop=1s",
+    ] {
+        assert!(parse(wrong, None).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn every_row_of_the_table_is_understood() {
     for row in OPTIONS {
         let value = match row.value {

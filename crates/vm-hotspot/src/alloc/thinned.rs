@@ -1,0 +1,46 @@
+//! One sampler of the VM for two receivers that want different intervals.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number from 0 to below 1, each as likely as any other.
+pub(crate) fn uniform() -> f64 {
+    static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
+    let mut bits = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ bits >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// The share of objects of `size` bytes that are sampled with an interval.
+fn share(size: u64, interval: u64) -> f64 {
+    match interval {
+        0 => 1.0,
+        _ => 1.0 - (-(size as f64) / interval as f64).exp(),
+    }
+}
+
+/// Whether an object that was sampled with one interval is one of those that would have been with a `wanted` interval,
+/// which is at least as large.
+pub(crate) fn is_wanted(size: u64, interval: u64, wanted: u64) -> bool {
+    interval == wanted || uniform() * share(size, interval) < share(size, wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_as_if_sampled_with_the_larger_interval() {
+        for (size, interval, wanted) in [(24, 64, 512), (1000, 0, 4096), (40, 100, 100)] {
+            let of = 200_000;
+            let is_sampled = |_: &u32| uniform() < share(size, interval);
+            let sampled = (0..of).filter(is_sampled);
+            let left = sampled
+                .filter(|_| is_wanted(size, interval, wanted))
+                .count() as f64;
+            let expected = f64::from(of) * share(size, wanted);
+            let error = (left - expected).abs() / expected.sqrt();
+            assert!(error < 6.0, "{left} of {expected}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What becomes of a class that is unloaded, in the registry.
+
+use std::sync::Arc;
+
+use jvmti::Jni;
+use vmpi::{ClassId, MethodId, Trace, Worth};
+
+use crate::vm::costs;
+use crate::vm::registry::{Pending, Registry};
+
+impl Registry {
+    /// A class died: its methods' ids may be given to others now. The rest is done by
+    /// [`Registry::clear_up`].
+    pub(crate) fn class_gone(&mut self, id: ClassId) {
+        if let Some(entry) = self.classes.get_mut(id.0) {
+            entry.is_gone = true;
+            self.gone.push(id);
+        }
+    }
+
+    /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
+    /// the next thread that locks the registry must not wait for all of them.
+    pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
+        let first = self.gone.len().saturating_sub(most);
+        if !self.has_profiler {
+            self.forget_traces();
+        }
+        for id in self.gone.split_off(first) {
+            let entry = &mut self.classes[id.0];
+            if let (Some(jni), Some(mirror)) = (jni(), entry.mirror.take()) {
+                jni.delete_weak(mirror);
+            }
+            for key in std::mem::take(&mut entry.methods) {
+                let Some(method) = self.by_ptr.get(&key).copied() else {
+                    continue;
+                };
+                if self.methods[method.0].info.class == id {
+                    self.by_ptr.remove(&key);
+                    self.forget_method(method);
+                }
+            }
+            self.forget_class(id);
+            self.announce(Pending::ClassGone(id));
+        }
+    }
+
+    /// Drops all stacks.
+    fn forget_traces(&mut self) {
+        let cost = |trace: Arc<Trace>| costs::stack(trace.frames.len());
+        let memory = self.traces.drain().map(cost).sum();
+        self.memory.native.give(Worth::Stacks, memory);
+        self.by_trace.clear();
+    }
+
+    /// Drops a method that no stack has.
+    fn forget_method(&mut self, method: MethodId) {
+        if !self.has_profiler
+            && let Some(entry) = self.methods.remove(method.0)
+        {
+            let cost = costs::method(&entry.info, entry.lines.len());
+            self.memory.native.give(Worth::Names, cost);
+            self.object_init.retain(|known| *known != method);
+        }
+    }
+
+    /// Drops a class that was unloaded.
+    fn forget_class(&mut self, class: ClassId) {
+        if !self.has_profiler
+            && let Some(entry) = self.classes.remove(class.0)
+        {
+            let signature = entry.info.signature.as_str();
+            self.memory
+                .native
+                .give(Worth::Names, costs::class(signature));
+            if self.by_signature.get(signature) == Some(&class) {
+                self.by_signature.remove(signature);
+            }
+        }
+    }
+
+    /// Whether there is nothing to clear up.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.gone.is_empty()
+    }
+
+    /// Whether a class has been unloaded.
+    pub(super) fn is_gone(&self, class: ClassId) -> bool {
+        let entry = self.classes.get(class.0);
+        entry.is_some_and(|entry| entry.is_gone)
+    }
+}
