@@ -10,10 +10,10 @@ use cli::watch::sheet::{Row, Sheet};
 use cli::watch::view::View;
 use live_analysis::metrics;
 use live_analysis::timeline::{Event, EventKind};
+use live_session::recording::state::TimelineAnswer;
+use live_session::recording::status::Status;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
-use server::live::recording::state::TimelineAnswer;
-use server::live::recording::status::Status;
 use std::process::{Command, Stdio};
 
 fn press(watch: &mut Watch, keys: &str) -> Option<Action> {
@@ -325,7 +325,7 @@ fn saved_tables_are_compared_with_the_marked_one_or_the_one_before() {
     watch
         .status
         .saved
-        .push(server::live::persist::saved_tables::Saved {
+        .push(live_session::persist::saved_tables::Saved {
             number: 4,
             time_ms: 0,
             source: String::new(),

@@ -1,9 +1,10 @@
 //! The page's own files, compiled in: ES modules and style sheets as they lie in `web/`, without a
 //! build step. Nothing else is ever run by the browser.
 
-use crate::reply::{Fault, typed};
+use crate::reply::{Refused, typed};
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
+use requests::Fault;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
@@ -59,7 +60,7 @@ pub fn find(name: &str) -> Option<(&'static str, &'static [u8])> {
 pub async fn serve(Path(name): Path<String>) -> Response {
     match find(&name) {
         Some((media, bytes)) => typed(media, bytes.to_vec()),
-        None => Fault::not_found("no such file").into_response(),
+        None => Refused(Fault::not_found("no such file")).into_response(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Who may ask: only someone who knows the token, who reached us by a loopback name (a page of
 //! another site that points its own name at 127.0.0.1 did not), and whose page is Tenure's.
 
-use crate::reply::Fault;
+use crate::reply::Refused;
 use crate::stop::Stop;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
+use requests::Fault;
 use std::sync::Arc;
 use tower::ServiceExt;
 
@@ -78,7 +79,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Response {
     let mut response = match enter(gate, site, request).await {
         Ok(response) => response,
-        Err(fault) => fault.into_response(),
+        Err(fault) => Refused(fault).into_response(),
     };
     let headers = response.headers_mut();
     for (name, value) in [

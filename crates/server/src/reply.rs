@@ -2,9 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use heap_graph::HeapError;
-use heap_query::{Place, QueryError};
 use report::{Doc, Provenance, Say, html, json, sheet};
+use requests::{Fault, FaultKind};
 use serde::Serialize;
 use std::path::Path;
 
@@ -12,77 +11,20 @@ use std::path::Path;
 pub const PLAIN_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// What kind of fault; part of the interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// The parameters are invalid.
-    BadRequest,
-    /// Not from our own page, or without the token.
-    Forbidden,
-    /// No such view, object, class.
-    NotFound,
-    /// The index is still being built: repeat the request.
-    NotReady,
-    /// The answer is being computed: repeat the request.
-    Later,
-    /// The dump cannot be used, or the answer could not be made.
-    Failed,
+/// A fault as the answer to a request.
+#[derive(Clone, Debug)]
+pub struct Refused(pub Fault);
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Refused(fault)
+    }
 }
 
-/// A fault: `{"schema":"tenure.error/1","error":{"kind":..,"message":..}}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// What kind.
-    pub kind: FaultKind,
-    /// In words.
-    pub message: String,
-    /// Where in the text of a query it lies, if it lies there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Box<Place>>,
-}
-
-impl Fault {
-    /// The parameters are invalid.
-    pub fn bad(message: impl Into<String>) -> Fault {
-        Fault::new(FaultKind::BadRequest, message)
-    }
-
-    /// Not from our own page, or without the token.
-    pub fn forbidden(message: impl Into<String>) -> Fault {
-        Fault::new(FaultKind::Forbidden, message)
-    }
-
-    /// There is no such thing.
-    pub fn not_found(message: impl Into<String>) -> Fault {
-        Fault::new(FaultKind::NotFound, message)
-    }
-
-    /// Not yet.
-    pub fn not_ready(message: impl Into<String>) -> Fault {
-        Fault::new(FaultKind::NotReady, message)
-    }
-
-    /// Someone works on it.
-    pub(crate) fn later() -> Fault {
-        Fault::new(FaultKind::Later, "this is being computed")
-    }
-
-    /// It went wrong.
-    pub fn failed(message: impl Into<String>) -> Fault {
-        Fault::new(FaultKind::Failed, message)
-    }
-
-    fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
-        Fault {
-            kind,
-            message: message.into(),
-            place: None,
-        }
-    }
-
-    fn status(&self) -> StatusCode {
-        match self.kind {
+impl Refused {
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self.0.kind {
             FaultKind::BadRequest => StatusCode::BAD_REQUEST,
             FaultKind::Forbidden => StatusCode::FORBIDDEN,
             FaultKind::NotFound => StatusCode::NOT_FOUND,
@@ -93,27 +35,7 @@ impl Fault {
     }
 }
 
-impl From<QueryError> for Fault {
-    fn from(error: QueryError) -> Self {
-        let message = error.to_string();
-        match error {
-            QueryError::Text { place, .. } => Fault {
-                place: Some(Box::new(place)),
-                ..Fault::bad(message)
-            },
-            QueryError::Run(_) | QueryError::Stopped(_) => Fault::bad(message),
-            QueryError::Heap(_) => Fault::failed(message),
-        }
-    }
-}
-
-impl From<HeapError> for Fault {
-    fn from(error: HeapError) -> Self {
-        Fault::failed(error.to_string())
-    }
-}
-
-impl IntoResponse for Fault {
+impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         #[derive(Serialize)]
         struct Body<'a> {
@@ -122,7 +44,7 @@ impl IntoResponse for Fault {
         }
         let body = Body {
             schema: "tenure.error/1",
-            error: &self,
+            error: &self.0,
         };
         (self.status(), typed("application/json", json_bytes(&body))).into_response()
     }

@@ -4,7 +4,7 @@
 //! `TENURE_EXPLORE=leak.hprof cargo test --release -p tenure-server --test browser -- --ignored --nocapture`
 //! times the views of a dump (any; the walk wants `leak` of bench/dumps); `TENURE_SCREENSHOTS=DIR` keeps pictures.
 
-use server::explorer::state::Stage;
+use requests::Stage;
 use server::explorer::{Explorer, router};
 use server::{Config, Running, start};
 use std::path::{Path, PathBuf};

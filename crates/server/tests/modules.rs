@@ -44,6 +44,7 @@ fn a_linter_finds_no_fault_in_the_modules_of_the_pages() {
         "--config",
         "server/tests/modules/oxlint.json",
         "server/web",
+        "live-session/web",
         "server/tests/modules",
         "report/src/html/page.js",
     ];

@@ -17,7 +17,8 @@ pub const ROWS: &[(&str, &[&str])] = &[
     ),
     ("answers", &["agent-core", "heap-analysis"]),
     ("questions", &["heap-query", "live-analysis"]),
-    ("speech", &["report"]),
+    ("speech", &["report", "requests"]),
+    ("sessions", &["live-session"]),
     ("serving", &["server"]),
     ("doors", &["agent", "jvmpi-bridge", "cli"]),
 ];
@@ -60,6 +61,10 @@ pub const FORBIDDEN: &[(&str, &[&str])] = &[
     ),
     (
         "report",
+        &["jvmti", "classfile", "vm-hotspot", "refheap", "agent-core"],
+    ),
+    (
+        "live-session",
         &["jvmti", "classfile", "vm-hotspot", "refheap", "agent-core"],
     ),
     (

@@ -162,3 +162,34 @@ fn published_crates_depend_on_published_crates_and_describe_themselves() {
         }
     }
 }
+
+/// A terminal view of a program, and a session that has no page, need no web server.
+#[test]
+fn a_session_and_the_terminal_view_use_no_http_library() {
+    let metadata = workspace_metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let mut reached = BTreeSet::new();
+    let mut next = vec!["tenure-live-session".to_owned()];
+    while let Some(name) = next.pop() {
+        let package = packages.iter().find(|package| package["name"] == *name);
+        let uses = package.and_then(|package| package["dependencies"].as_array());
+        let uses = uses
+            .into_iter()
+            .flatten()
+            .filter(|uses| uses["kind"].is_null());
+        next.extend(
+            uses.filter_map(|uses| Some(uses["name"].as_str()?.to_owned()))
+                .filter(|name| reached.insert(name.clone())),
+        );
+    }
+    assert!(reached.contains("tenure-live-analysis"), "{reached:?}");
+    for library in ["axum", "hyper", "tower", "tenure-server"] {
+        assert!(!reached.contains(library), "{library}");
+    }
+    let watch = xtask::tree::root().join("crates/cli/src/watch");
+    let files = std::fs::read_dir(watch).expect("a folder");
+    for file in files.map(|file| file.expect("a file").path()) {
+        let text = std::fs::read_to_string(&file).expect("text");
+        assert!(!text.contains("server::"), "{}", file.display());
+    }
+}

@@ -7,7 +7,7 @@ use crate::live::watched::{Watched, record_or_resume};
 use crate::session::Session;
 use heap_graph::HeapError;
 use jvm_observe::jvm;
-use server::live::Live;
+use live_session::Live;
 use server::mcp::Subjects;
 use std::io;
 use std::path::PathBuf;

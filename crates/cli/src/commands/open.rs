@@ -7,7 +7,7 @@ use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
 use report::Provenance;
-use server::explorer::state::Stage;
+use requests::Stage;
 use server::explorer::{Explorer, router};
 use server::{Config, start};
 use std::path::PathBuf;

@@ -9,14 +9,14 @@ use crate::output::note;
 use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use live_session::Live;
+use live_session::answers::{pprof, tables};
+use live_session::clock::now_ms;
+use live_session::recording::measure::What;
 use profile::Profile;
 use report::profile::otlp;
 use report::profile::pprof::write;
-use server::explorer::params::Params;
-use server::live::Live;
-use server::live::clock::now_ms;
-use server::live::doors::{answers, pprof};
-use server::live::recording::measure::What;
+use requests::Params;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Weak;
@@ -201,8 +201,8 @@ impl PushArgs {
                 from_ms,
                 to_ms,
                 cpu_and_block,
-                allocated: answers::range_profile(&live, &range).ok(),
-                live: answers::range_profile(&live, &Params::default()).ok(),
+                allocated: tables::range_profile(&live, &range).ok(),
+                live: tables::range_profile(&live, &Params::default()).ok(),
             };
             from_ms = to_ms;
             match queue.try_send(measured) {

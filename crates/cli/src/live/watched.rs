@@ -10,8 +10,10 @@ use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
 use jvm_observe::jvm::Jvm;
-use server::live::Live;
-use server::live::recording::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
+use live_session::Live;
+use live_session::dumps::opened::OpenDump;
+use live_session::recording::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
+use server::explorer::Explorer;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::TcpStream;
@@ -201,6 +203,10 @@ fn words(error: &anyhow::Error) -> String {
 impl Program for Watched {
     fn pid(&self) -> u32 {
         self.jvm.pid
+    }
+
+    fn open_dump(&self, path: &Path) -> Arc<dyn OpenDump> {
+        Explorer::open(path, heap_graph::Options::default())
     }
 
     fn name(&self) -> String {

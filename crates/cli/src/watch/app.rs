@@ -4,8 +4,8 @@
 use super::question::Question;
 use super::sheet::{Row, Sheet};
 use super::view::View;
+use live_session::recording::status::Status;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
-use server::live::recording::status::Status;
 
 /// What the keys do, as shown by `?`.
 pub const KEYS: &[(&str, &str)] = &[

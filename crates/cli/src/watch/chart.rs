@@ -4,10 +4,10 @@
 use super::app::{SPANS, Watch};
 use live_analysis::metrics::{METRICS, Row};
 use live_analysis::timeline::EventKind;
+use live_session::recording::state::TimelineAnswer;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use report::units::{self, human_bytes};
-use server::live::recording::state::TimelineAnswer;
 
 /// Eighths of a cell, from below.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];

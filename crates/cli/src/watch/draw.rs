@@ -6,6 +6,8 @@ use super::sheet::{Row, Sheet};
 use super::view::View;
 use crate::tui::draw::{from_the_left, keys};
 use live_analysis::metrics::Unit;
+use live_session::recording::program::Recording;
+use live_session::recording::state::TimelineAnswer;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -13,8 +15,6 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Paragraph;
 use report::escape::visible;
 use report::units::{self, grouped};
-use server::live::recording::program::Recording;
-use server::live::recording::state::TimelineAnswer;
 
 /// Columns that the name keeps.
 const NAME: usize = 28;

@@ -1,5 +1,5 @@
 //! A running program in a terminal: the live page without a browser. What is watched, recorded and
-//! asked is the page's own (`server::live`); here it becomes text. In reading order: [`view`] (the columns), [`question`]
+//! asked is the page's own (`live_session`); here it becomes text. In reading order: [`view`] (the columns), [`question`]
 //! (the answers as [`sheet`]s; those about what was saved and chosen in `saved`), [`app`] (keys: a state machine without a terminal; `rows` has the keys of some views), `chart`, [`draw`].
 
 pub mod app;
@@ -14,11 +14,11 @@ pub mod view;
 use crate::tui;
 use crate::tui::terminal::{Ended, with_terminal};
 use app::{Action, Watch};
+use live_session::clock::now_ms;
+use live_session::{Live, carry_out};
 use question::Question;
 use ratatui::DefaultTerminal;
-use server::explorer::params::Params;
-use server::live::clock::now_ms;
-use server::live::{Live, carry_out};
+use requests::Params;
 use sheet::Sheet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -144,7 +144,7 @@ fn explore(
     };
     let number = live.dumps.count();
     let heap = dump
-        .explorer
+        .opened
         .heap()
         .map_err(|fault| anyhow::Error::msg(fault.message))?;
     let mut app = tui::app::App::new(heap, &format!("heap dump {number}"))?;

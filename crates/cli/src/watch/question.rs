@@ -1,18 +1,18 @@
 //! The questions of the live view, and their answers as sheets of text: the same functions that
-//! answer the page (`server::live::doors::answers`).
+//! answer the page (`live_session::answers`).
 
 use super::saved;
 use super::sheet::{Sheet, plain_row, rows_of};
 use super::view::View;
 use live_analysis::range::Range;
 use live_analysis::timeline::{Event, EventKind};
+use live_session::Live;
+use live_session::answers::{advice, objects, tables};
 use report::escape::visible;
 use report::live as words;
 use report::units::{grouped, utc};
-use server::explorer::params::Params;
-use server::live::Live;
-use server::live::doors::{advice, answers, objects};
-use server::reply::Fault;
+use requests::Fault;
+use requests::Params;
 
 /// Most rows of a sheet: a screen is for looking.
 pub(super) const ROWS: usize = 1000;
@@ -126,7 +126,7 @@ impl Question {
 
     fn allocations(&self, live: &Live, heap: &str) -> Result<Sheet, Fault> {
         let params = self.params("by").with("heap", heap);
-        let answer = answers::allocations(live, &params)?;
+        let answer = tables::allocations(live, &params)?;
         let mut rows = rows_of(&answer);
         if let Some(total) = answer.total.as_ref().filter(|_| !rows.is_empty()) {
             rows.push(plain_row(
@@ -143,7 +143,7 @@ impl Question {
     }
 
     fn references(&self, live: &Live) -> Result<Sheet, Fault> {
-        let answer = answers::references(live, &self.params("by"))?;
+        let answer = tables::references(live, &self.params("by"))?;
         Ok(Sheet {
             heading: format!(
                 "{} classes and stacks, from: {}",
@@ -156,7 +156,7 @@ impl Question {
     }
 
     fn classes(&self, live: &Live) -> Result<Sheet, Fault> {
-        let answer = answers::classes(live, &self.params("source"))?;
+        let answer = tables::classes(live, &self.params("source"))?;
         Ok(Sheet {
             heading: format!(
                 "{} classes, from: {}",

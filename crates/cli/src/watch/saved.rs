@@ -2,12 +2,12 @@
 //! stack.
 
 use super::sheet::{Row, Sheet, plain_row, rows_of};
+use live_session::Live;
+use live_session::answers::{source, tables};
+use live_session::persist::saved_tables::Saved;
 use report::units::{grouped, utc};
-use server::explorer::params::Params;
-use server::live::Live;
-use server::live::doors::{answers, source};
-use server::live::persist::saved_tables::Saved;
-use server::reply::Fault;
+use requests::Fault;
+use requests::Params;
 
 /// Lines of source before the frame's own, and behind it.
 const BEFORE: usize = 4;
@@ -40,7 +40,7 @@ pub(super) fn changes(
     live: &Live,
 ) -> Result<Sheet, Fault> {
     let params = params.with("from", &from.to_string());
-    let answer = answers::compare(live, &params.with("to", &to.to_string()))?;
+    let answer = tables::compare(live, &params.with("to", &to.to_string()))?;
     Ok(Sheet {
         heading: format!("{} classes", grouped(answer.count as u64)),
         rows: rows_of(&answer),
@@ -50,7 +50,7 @@ pub(super) fn changes(
 
 /// The class filters, line by line.
 pub(super) fn options(live: &Live) -> Sheet {
-    let lines = answers::options(live).text;
+    let lines = tables::options(live).text;
     Sheet {
         heading: "the first line that fits a class holds".to_owned(),
         rows: lines.lines().map(option_row).collect(),

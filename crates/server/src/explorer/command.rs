@@ -2,9 +2,9 @@
 //! that ends in `!` has no value.
 
 use super::describe;
-use super::params::Params;
 use super::sql::{self, ShownQuery};
-use crate::reply::Fault;
+use requests::Fault;
+use requests::Params;
 use serde::Serialize;
 
 /// `tenure.command/1`.

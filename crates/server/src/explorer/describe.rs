@@ -1,9 +1,9 @@
 //! What can be asked of a heap dump: each view is described once, with its parameters. The command line that a page
 //! shows, the arguments of the MCP tools and the reference follow from these descriptions.
 
-use super::params::Params;
-use crate::reply::Fault;
 use live_analysis::table::nearest;
+use requests::Fault;
+use requests::Params;
 
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ const fn of(
     }
 }
 
-const MOST: u64 = super::params::MOST_ROWS as u64;
+const MOST: u64 = requests::MOST_ROWS as u64;
 
 /// How a set is written; the tools of an assistant have this text, too.
 pub const SETS: &str = "A set of objects: all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, class:0xID, \

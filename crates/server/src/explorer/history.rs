@@ -1,7 +1,7 @@
 //! The queries that were asked of a dump, in `heap.hprof.queries.jsonl` beside it.
 
 use super::kept::Kept;
-use crate::reply::Fault;
+use requests::Fault;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

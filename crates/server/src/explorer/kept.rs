@@ -1,7 +1,7 @@
 //! A small file beside the dump, `heap.hprof.WHAT.jsonl`, of values as JSON lines. Lines are only
 //! ever appended, so two explorers of one dump do not destroy each other's words.
 
-use crate::reply::Fault;
+use requests::Fault;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};

@@ -1,7 +1,8 @@
 //! Answers that are being computed. A second request for the same answer waits for the first instead of
 //! making a second one; a page gets what is known so far, and repeats the request.
 
-use crate::reply::{Fault, Written};
+use crate::reply::Written;
+use requests::Fault;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

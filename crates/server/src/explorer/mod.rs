@@ -14,7 +14,7 @@ mod kept;
 mod later;
 pub mod notes;
 mod opening;
-pub mod params;
+
 mod plain;
 mod prepared;
 mod query;

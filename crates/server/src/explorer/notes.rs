@@ -1,7 +1,7 @@
 //! Notes and bookmarks about a dump, in `heap.hprof.notes.jsonl` beside it.
 
 use super::kept::Kept;
-use crate::reply::Fault;
+use requests::Fault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,12 +4,13 @@
 use super::history::History;
 use super::later::Later;
 use super::notes::Notes;
-use super::params::Params;
 use super::recent::Recent;
-use super::state::{Explorer, Stage, State, file_name};
+use super::state::{Explorer, State, file_name};
 use super::{describe, prepared, query, views};
-use crate::reply::{Fault, Form, Written};
+use crate::reply::{Form, Written};
 use heap_graph::{Control, Heap, HeapError, Mapping, ObjIdx, Options, Progress};
+use requests::Params;
+use requests::{Fault, Stage};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};

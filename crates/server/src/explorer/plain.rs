@@ -1,10 +1,11 @@
 //! The pages without JavaScript: the same words that the terminal shows, with links from objects and
 //! classes to more about them.
 
-use super::params::{Params, ROWS};
-use super::state::{Explorer, Stage};
-use crate::reply::{Fault, FaultKind, encoded, plain_page};
+use super::state::Explorer;
+use crate::reply::{Refused, encoded, plain_page};
 use axum::response::{IntoResponse, Response};
+use requests::{Fault, FaultKind, Stage};
+use requests::{Params, ROWS};
 use std::fmt::Write;
 
 /// What can be asked without knowing an object, with its title.
@@ -96,7 +97,7 @@ pub(super) fn fault(view: &str, fault: &Fault) -> Response {
     };
     let text = report::escape::html(&fault.message);
     let body = format!("<p><a href=\"./\">All views</a></p>\n<p class=\"bad\">{text}.{again}</p>");
-    let status = fault.clone().into_response().status();
+    let status = Refused(fault.clone()).status();
     (status, plain_page(view, &body, "../")).into_response()
 }
 

@@ -3,8 +3,9 @@
 use super::state::Explorer;
 use super::views;
 use crate::kept::{Kept, KeptAnswers};
-use crate::reply::{Fault, Form, Written};
+use crate::reply::{Form, Written};
 use heap_graph::Heap;
+use requests::Fault;
 
 /// The extension of their file.
 const KIND: &str = "answers";

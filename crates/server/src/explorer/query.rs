@@ -1,13 +1,14 @@
 //! Queries: the text comes from the page's address, the rows go back as `tenure.query/1`.
 
-use super::params::{MOST_ROWS, Params};
 use super::state::Explorer;
-use crate::reply::{Fault, Form, Written};
+use crate::reply::{Form, Written};
 use heap_analysis::sets::set::SetSpec;
 use heap_query::{Lang, Limits, Session};
 use report::Provenance;
 use report::csv::{line, row};
 use report::say::Tables;
+use requests::Fault;
+use requests::{MOST_ROWS, Params};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,10 +2,9 @@
 
 use super::history::Asked as AskedQuery;
 use super::notes::Note;
-use super::params::Params;
 use super::state::Explorer;
 use super::{command, plain, query};
-use crate::reply::{Fault, Form, Written, json_bytes, typed};
+use crate::reply::{Form, Refused, Written, json_bytes, typed};
 use crate::stop::Stop;
 use crate::{assets, events};
 use axum::extract::rejection::JsonRejection;
@@ -13,6 +12,8 @@ use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
+use requests::Fault;
+use requests::Params;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub fn router(explorer: Arc<Explorer>) -> Router {
         .route("/api/v1/{view}", get(view))
         .route("/plain/", get(plain_index))
         .route("/plain/{view}", get(plain_view))
-        .fallback(|| async { Fault::not_found("nothing is at this address") })
+        .fallback(|| async { Refused(Fault::not_found("nothing is at this address")) })
         .layer(DefaultBodyLimit::max(MOST_BODY))
         .with_state(explorer)
 }
@@ -83,7 +84,7 @@ async fn view(
     State(explorer): Shared,
     Path(view): Path<String>,
     Query(asked): Asked,
-) -> Result<Response, Fault> {
+) -> Result<Response, Refused> {
     let form = form_of(&asked)?;
     let params = Params::new(asked.into_iter().filter(|(name, _)| name != "form"));
     let written = answered(explorer, view.clone(), params, form).await?;
@@ -94,7 +95,7 @@ async fn as_command(
     State(explorer): Shared,
     Path(view): Path<String>,
     Query(asked): Asked,
-) -> Result<Response, Fault> {
+) -> Result<Response, Refused> {
     let file = explorer.path().to_string_lossy().into_owned();
     let base = explorer.base().map(|path| path.to_string_lossy());
     let answer = command::of(&file, base.as_deref(), &view, &Params::new(asked))?;
@@ -107,7 +108,7 @@ struct NoteList {
     notes: Vec<Note>,
 }
 
-async fn notes(State(explorer): Shared, Query(asked): Asked) -> Result<Response, Fault> {
+async fn notes(State(explorer): Shared, Query(asked): Asked) -> Result<Response, Refused> {
     let notes = explorer.notes.all();
     if form_of(&asked)? == Form::Csv {
         let head = report::csv::line(["view", "title", "text"]);
@@ -135,7 +136,7 @@ fn note_list(notes: Vec<Note>) -> Response {
 async fn add_note(
     State(explorer): Shared,
     note: Result<Json<Note>, JsonRejection>,
-) -> Result<Response, Fault> {
+) -> Result<Response, Refused> {
     let Json(note) = note.map_err(|error| Fault::bad(error.body_text()))?;
     explorer.notes.add(&note)?;
     Ok(note_list(explorer.notes.all()))
@@ -158,7 +159,7 @@ async fn queries(State(explorer): Shared) -> Response {
 async fn add_query(
     State(explorer): Shared,
     asked: Result<Json<AskedQuery>, JsonRejection>,
-) -> Result<Response, Fault> {
+) -> Result<Response, Refused> {
     let Json(asked) = asked.map_err(|error| Fault::bad(error.body_text()))?;
     explorer.history.add(&asked)?;
     Ok(queries(State(explorer)).await)

@@ -1,6 +1,6 @@
 //! "Show query": the SQL that gives the rows of a view, for the query page and `tenure query`.
 
-use super::params::{Params, ROWS};
+use requests::{Params, ROWS};
 use serde::Serialize;
 
 /// A query for part of a view.

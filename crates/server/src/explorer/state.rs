@@ -4,32 +4,20 @@ use super::history::History;
 use super::later::Later;
 use super::notes::Notes;
 use super::recent::Recent;
-use crate::reply::{Fault, Written};
+use crate::reply::Written;
 use heap_analysis::sets::selection::Selection;
 use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::{Histogram, Total};
 use heap_graph::{Control, Heap, Mapping, Options, Progress, QuickHistogram};
 use heap_query::Session;
+use live_session::dumps::opened::OpenDump;
+use requests::{Fault, Stage};
 use serde::Serialize;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
-
-/// How far the opening is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// Reading the file.
-    #[default]
-    Opening,
-    /// Every question is answered, except those that need the referrers.
-    Indexed,
-    /// Every question is answered.
-    Ready,
-    /// The file cannot be used.
-    Failed,
-}
 
 /// The state that pages follow: `tenure.state/1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -212,5 +200,27 @@ impl Explorer {
             state.done = progress.done;
             state.total = progress.total;
         });
+    }
+}
+
+impl OpenDump for Explorer {
+    fn heap(&self) -> Result<&Arc<Heap>, Fault> {
+        Explorer::heap(self)
+    }
+
+    fn stage(&self) -> Stage {
+        self.state.borrow().stage
+    }
+
+    fn compare_with(&self, before: &Path) {
+        Explorer::compare_with(self, before);
+    }
+
+    fn close(&self) {
+        Explorer::close(self);
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }

@@ -1,17 +1,16 @@
 //! The questions that can be asked: a name, and how it is answered. To add a view: one line in
 //! [`VIEWS`], its function, its command line in `command.rs`, and a page in `web/`.
 
-use super::params::{Params, ROWS};
 use super::query;
 use super::state::{Chosen, Explorer};
-use crate::reply::{Fault, FaultKind, Form, Written};
+use crate::reply::{Form, Written};
 use heap_analysis::android::android;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::compare::diff::{DiffOptions, diff};
 use heap_analysis::sets::members;
 use heap_analysis::sets::selection::Selection;
-use heap_analysis::sets::set::{self, SetError, SetSpec};
+use heap_analysis::sets::set::{self, SetSpec};
 use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::{Histogram, HistogramOptions};
 use heap_analysis::{
@@ -30,6 +29,8 @@ use heap_analysis::{
 };
 use heap_graph::{Control, Heap};
 use report::{Provenance, Say};
+use requests::{Fault, FaultKind};
+use requests::{Params, ROWS};
 use std::sync::Arc;
 
 type Answer = fn(&Explorer, &Params, Form) -> Result<Written, Fault>;
@@ -345,7 +346,7 @@ fn some_chosen<'e>(
     if params.offset()? > 0 || spec.needs_referrers() && !e.referrers_known() {
         return Ok(None);
     }
-    let some = set::some(heap, &spec, params.flag("all"), &set::Look::default()).map_err(of_set)?;
+    let some = set::some(heap, &spec, params.flag("all"), &set::Look::default())?;
     Ok(some.map(|set| (&**heap, spec, set)))
 }
 
@@ -444,14 +445,6 @@ fn say<T: Say>(heap: &Heap, form: Form, answer: &T) -> Result<Written, Fault> {
     Ok(Written::new(form, answer, &Provenance::of(heap.summary())))
 }
 
-pub(super) fn of_set(error: SetError) -> Fault {
-    match error {
-        SetError::Unreadable(_) | SetError::Unasked(_) => Fault::bad(error.to_string()),
-        SetError::Unknown(_) => Fault::not_found(error.to_string()),
-        SetError::Heap(error) => error.into(),
-    }
-}
-
 fn string_options(params: &Params) -> Result<strings::StringOptions, Fault> {
     Ok(strings::StringOptions {
         all: params.flag("all"),
@@ -520,7 +513,7 @@ fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Ch
     }
     let chosen = e.sets.get((text, all), || {
         let resolved = query::resolve(e, &spec)?;
-        let objects = set::members(heap, &resolved, all).map_err(of_set)?;
+        let objects = set::members(heap, &resolved, all)?;
         let total = members::total(heap, &objects);
         let size = objects.memory();
         Ok::<_, Fault>((Chosen { objects, total }, size))

@@ -1,7 +1,6 @@
 //! Messages: JSON-RPC 2.0 as the Model Context Protocol uses it. Revisions since 2026-07-28 name
 //! their version in every request; older ones once, in `initialize`. Both are served.
 
-use crate::reply;
 use serde_json::{Value as Json, json};
 
 /// The revision in which every request speaks for itself.
@@ -243,7 +242,7 @@ pub(super) fn fresh(name: &str, items: Vec<Json>) -> Json {
 }
 
 /// A fault as a model reads it, with the place in a query.
-pub(super) fn said(fault: &reply::Fault) -> String {
+pub(super) fn said(fault: &requests::Fault) -> String {
     match &fault.place {
         None => fault.message.clone(),
         Some(place) => {

@@ -4,9 +4,10 @@ use super::bound::bounded;
 use super::message::said;
 use super::subjects::{Dump, Subjects};
 use super::table::{Of, RECORD, SAMPLE_CPU, STATE, Tool};
-use crate::explorer::params::Params;
-use crate::live::{Live, answer as view, carry_out};
+use crate::live::{answer as view, explorer_of};
 use live_analysis::metrics::METRICS;
+use live_session::{Live, carry_out};
+use requests::Params;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,7 +78,12 @@ fn order(
         return Ok(state(live));
     };
     let taken = live.dumps.get(number).ok_or("the dump is gone")?;
-    let is_it = |dump: &Dump| Arc::ptr_eq(&dump.explorer, &taken.explorer);
+    let explorer = explorer_of(&taken);
+    let is_it = |dump: &Dump| {
+        explorer
+            .as_ref()
+            .is_some_and(|it| Arc::ptr_eq(&dump.explorer, it))
+    };
     let name = subjects
         .dumps()
         .into_iter()

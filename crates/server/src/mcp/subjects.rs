@@ -1,9 +1,10 @@
 //! What tools can name: dumps, profiles, and a running program with the dumps that are taken of it.
 
 use crate::explorer::Explorer;
-use crate::live::Live;
+use crate::live::explorer_of;
 use heap_graph::{Mapping, Options};
 use hprof::source::{Source, Unpack};
+use live_session::Live;
 use profile::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -87,8 +88,9 @@ impl Subjects {
                 true => path.to_string_lossy().into_owned(),
                 false => short.into_owned(),
             };
-            let explorer = Arc::clone(&taken.explorer);
-            all.push(Dump { name, explorer });
+            if let Some(explorer) = explorer_of(&taken) {
+                all.push(Dump { name, explorer });
+            }
         }
         all
     }

@@ -1,8 +1,8 @@
 //! The tools: views of the explorer and of a running program, described there, and commands to the program. To add one: an entry here.
 
 use crate::explorer::describe::Kind;
-use crate::live::recording::program::Recording;
 use Argument::{Own, Short, Without};
+use live_session::recording::program::Recording;
 
 /// A tool.
 pub(super) struct Tool {

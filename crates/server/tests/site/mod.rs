@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use heap_graph::Options;
+use requests::Stage;
 use serde_json::Value as Json;
-use server::explorer::state::Stage;
 use server::explorer::{Explorer, router};
 use server::{Config, Running, start};
 use std::io::{Read, Write};

@@ -12,7 +12,7 @@ const fn of(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
     }
 }
 
-const MOST: u64 = crate::explorer::params::MOST_ROWS as u64;
+const MOST: u64 = requests::MOST_ROWS as u64;
 
 const FROM: Parameter = of(
     "from",

@@ -1,10 +1,11 @@
 //! Tables to download: JSON, CSV, or one page that sorts without a server.
 
-use crate::explorer::params::Params;
-use crate::live::persist::table_forms::page;
-use crate::reply::{Content, Fault};
+use crate::reply::Content;
 use live_analysis::table::Table;
+use live_session::persist::table_forms::page;
 use report::live;
+use requests::Fault;
+use requests::Params;
 use std::path::Path;
 
 /// A table in the form requested: `form` json, csv or html.
@@ -38,10 +39,10 @@ pub(in crate::live) fn in_form<R>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::persist::table_forms::push_answer;
     use live_analysis::allocations::Row;
     use live_analysis::columns::{Column, Kind, Tabular};
     use live_analysis::table::Page;
+    use live_session::persist::table_forms::push_answer;
 
     /// The columns of allocations and one more, which is all that a new column takes.
     fn with_one_more() -> &'static [Column<Row>] {

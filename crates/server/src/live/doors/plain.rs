@@ -1,18 +1,20 @@
 //! The pages without JavaScript.
 
-use super::{advice, answers, cpu, describe, objects, plain_parts};
+use super::{describe, plain_parts};
 use crate::explorer::describe::View;
-use crate::explorer::params::Params;
-use crate::live::persist::table_forms::{push_answer, push_table};
-use crate::live::recording::state::Live;
-use crate::live::recording::status::{RecordingState, Status};
-use crate::reply::{Fault, plain_page};
+use crate::reply::{Refused, plain_page};
 use axum::response::{IntoResponse, Response};
 use live_analysis::metrics::METRICS;
 use live_analysis::table::Table;
 use live_analysis::timeline::EventKind;
+use live_session::answers::{advice, cpu, objects, tables};
+use live_session::persist::table_forms::{push_answer, push_table};
+use live_session::recording::state::Live;
+use live_session::recording::status::{RecordingState, Status};
 use report::escape::html;
 use report::units::{metric, utc};
+use requests::Fault;
+use requests::Params;
 use std::fmt::Write;
 
 pub(in crate::live) const BACK: &str = "<p><a href=\"./\">The program</a></p>\n";
@@ -164,9 +166,9 @@ pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<
             title = "Collections and marks";
             events(live, params, out)?;
         }
-        "allocations" => table(described, page, &answers::allocations(live, params)?, out),
-        "classes" => table(described, page, &answers::classes(live, params)?, out),
-        "references" => table(described, page, &answers::references(live, params)?, out),
+        "allocations" => table(described, page, &tables::allocations(live, params)?, out),
+        "classes" => table(described, page, &tables::classes(live, params)?, out),
+        "references" => table(described, page, &tables::references(live, params)?, out),
         "instances" => table(described, page, &objects::list(live, params)?, out),
         "groups" => table(described, page, &objects::groups(live, params)?, out),
         "growth" => table(described, page, &advice::growth(live, params)?, out),
@@ -185,7 +187,7 @@ pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<
 }
 
 fn events(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
-    let range = answers::range(params)?;
+    let range = tables::range(params)?;
     let mut events = live.timeline(range.from, range.to, 2, None).events;
     events.reverse();
     let cells = events.into_iter().take(1000).map(|event| {
@@ -223,6 +225,6 @@ fn table<R>(view: &View, page: (&Live, &Params), table: &Table<R>, out: &mut Str
 /// A fault as a page.
 pub(in crate::live) fn fault(fault: &Fault) -> Response {
     let body = format!("{BACK}<p class=\"bad\">{}</p>", html(&fault.message));
-    let status = fault.clone().into_response().status();
+    let status = Refused(fault.clone()).status();
     (status, plain_page("Not possible", &body, "../")).into_response()
 }

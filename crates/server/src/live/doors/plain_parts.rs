@@ -1,17 +1,18 @@
 //! More pages without JavaScript: call stacks, class filters, saved tables, source; and the form by
 //! which every table is narrowed to a range of time and to what matches.
 
-use super::{answers, source};
 use crate::explorer::describe::View;
-use crate::explorer::params::Params;
-use crate::live::persist::saved_tables::Saved;
-use crate::live::persist::table_forms::push_answer;
-use crate::live::recording::state::Live;
-use crate::reply::{Fault, encoded};
+use crate::reply::encoded;
 use live_analysis::allocations::Node;
 use live_analysis::timeline::EventKind;
+use live_session::answers::{source, tables};
+use live_session::persist::saved_tables::Saved;
+use live_session::persist::table_forms::push_answer;
+use live_session::recording::state::Live;
 use report::escape::html;
 use report::units::{grouped, human_bytes, utc};
+use requests::Fault;
+use requests::Params;
 use std::fmt::Write;
 
 /// Moments that a range can begin or end with.
@@ -135,7 +136,7 @@ pub(in crate::live) fn stacks(
         Some(_) => params.clone(),
         None => params.clone().with("limit", FRAMES),
     };
-    let answer = answers::stacks(live, &asked)?;
+    let answer = tables::stacks(live, &asked)?;
     narrow(view, (live, params), out);
     let heap = html(params.get("heap").unwrap_or("java"));
     let _ = writeln!(
@@ -192,7 +193,7 @@ pub(in crate::live) fn stacks(
 
 /// The lines that say what is shown of each class, to be changed.
 pub(in crate::live) fn options(live: &Live, out: &mut String) {
-    let text = answers::options(live).text;
+    let text = tables::options(live).text;
     let _ = write!(
         out,
         "<p>A line is MODULE CLASS OPTIONS, such as <code>java.base java.util.** size,capacity</code>; the \
@@ -252,7 +253,7 @@ fn changes(
     let from = params.get("from").unwrap_or(&before);
     let to = params.get("to").unwrap_or(&last);
     let asked = params.clone().with("from", from).with("to", to);
-    let table = answers::compare(live, &asked.with("limit", CHANGES))?;
+    let table = tables::compare(live, &asked.with("limit", CHANGES))?;
     let all: Vec<(String, String)> = list
         .iter()
         .map(|one| {

@@ -1,8 +1,8 @@
 //! The last row of the timeline in the text form that Prometheus reads.
 
-use crate::live::recording::state::Live;
 use live_analysis::metrics::METRICS;
 use live_analysis::timeline::EventKind;
+use live_session::recording::state::Live;
 use std::fmt::Write;
 
 /// The metrics page.

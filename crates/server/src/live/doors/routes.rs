@@ -1,10 +1,8 @@
 //! Addresses of a watched program. Links are relative, so it can be mounted anywhere.
 
-use super::commands::carry_out;
-use super::{plain, pprof, prometheus, servlet, views};
-use crate::explorer::params::Params;
-use crate::live::recording::state::Live;
-use crate::reply::{Content, Fault, typed};
+use super::{plain, prometheus, servlet, views};
+use crate::live::explorer_of;
+use crate::reply::{Content, Refused, typed};
 use crate::stop::Stop;
 use crate::{assets, events, explorer};
 use axum::Router;
@@ -12,6 +10,11 @@ use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use live_session::answers::pprof;
+use live_session::carry_out;
+use live_session::recording::state::Live;
+use requests::Fault;
+use requests::Params;
 use serde::Serialize;
 use std::sync::Arc;
 use tower::ServiceExt;
@@ -36,7 +39,7 @@ pub fn router(live: Arc<Live>) -> Router {
         .route("/plain/{view}", get(plain_view))
         .route("/dumps/{number}/", any(dump_root))
         .route("/dumps/{number}/{*rest}", any(dump))
-        .fallback(|| async { Fault::not_found("nothing is at this address") })
+        .fallback(|| async { Refused(Fault::not_found("nothing is at this address")) })
         .layer(DefaultBodyLimit::max(64 << 10))
         .with_state(live)
 }
@@ -70,17 +73,18 @@ async fn metrics(State(live): Shared) -> Response {
 async fn answered<T: Send + 'static>(
     live: Arc<Live>,
     work: impl FnOnce(&Arc<Live>) -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
+) -> Result<T, Refused> {
     let work = tokio::task::spawn_blocking(move || work(&live));
     work.await
         .unwrap_or_else(|_| Err(Fault::failed("the answer could not be made; this is a bug")))
+        .map_err(Refused)
 }
 
 async fn view(
     State(live): Shared,
     Path(view): Path<String>,
     Query(asked): Asked,
-) -> Result<Content, Fault> {
+) -> Result<Content, Refused> {
     let params = Params::new(asked);
     answered(live, move |live| views::answer(live, &view, &params)).await
 }
@@ -90,7 +94,7 @@ async fn pprof_profile(
     State(live): Shared,
     Path(name): Path<String>,
     Query(asked): Asked,
-) -> Result<Content, Fault> {
+) -> Result<Content, Refused> {
     let params = Params::new(asked);
     answered(live, move |live| {
         let bytes = pprof::answer(live, &name, &params)?;
@@ -111,7 +115,7 @@ async fn command(
     State(live): Shared,
     Path(name): Path<String>,
     Query(asked): Asked,
-) -> Result<Content, Fault> {
+) -> Result<Content, Refused> {
     let params = Params::new(asked);
     answered(live, move |live| {
         let dump = carry_out(live, &name, &params)?;
@@ -124,12 +128,12 @@ async fn command(
     .await
 }
 
-async fn old_profiler(State(live): Shared, Query(asked): Asked) -> Result<Response, Fault> {
+async fn old_profiler(State(live): Shared, Query(asked): Asked) -> Result<Response, Refused> {
     let params = Params::new(asked);
     answered(live, move |live| servlet::answer(live, &params)).await
 }
 
-async fn plain_index(State(live): Shared) -> Result<Response, Fault> {
+async fn plain_index(State(live): Shared) -> Result<Response, Refused> {
     answered(live, |live| Ok(plain::index(live))).await
 }
 
@@ -140,7 +144,7 @@ async fn plain_view(
 ) -> Response {
     let params = Params::new(asked);
     let done = answered(live, move |live| plain::view(live, &view, &params)).await;
-    done.unwrap_or_else(|fault| plain::fault(&fault))
+    done.unwrap_or_else(|Refused(fault)| plain::fault(&fault))
 }
 
 /// A form without JavaScript sends its fields as the body.
@@ -156,7 +160,8 @@ async fn plain_command(
         carry_out(live, &name, &params)?;
         Ok((StatusCode::SEE_OTHER, [(header::LOCATION, "../")]).into_response())
     });
-    done.await.unwrap_or_else(|fault| plain::fault(&fault))
+    done.await
+        .unwrap_or_else(|Refused(fault)| plain::fault(&fault))
 }
 
 async fn dump_root(state: Shared, Path(number): Path<String>, request: Request) -> Response {
@@ -177,7 +182,7 @@ async fn dump(
             .and_then(|number| live.dumps.get(number)),
     };
     let Some(dump) = dump else {
-        return Fault::not_found("there is no such heap dump").into_response();
+        return Refused(Fault::not_found("there is no such heap dump")).into_response();
     };
     let query = request
         .uri()
@@ -187,7 +192,7 @@ async fn dump(
     // As it came, escapes and all: `/dumps/NUMBER/REST`.
     let rest = request.uri().path().splitn(4, '/').nth(3).unwrap_or("");
     let Ok(uri) = format!("/{rest}{query}").parse::<Uri>() else {
-        return Fault::bad("this address cannot be read").into_response();
+        return Refused(Fault::bad("this address cannot be read")).into_response();
     };
     // A new request: the old one remembers the path of this router.
     let (parts, body) = request.into_parts();
@@ -198,8 +203,9 @@ async fn dump(
     if let Some(stop) = parts.extensions.get::<Stop>() {
         request.extensions_mut().insert(stop.clone());
     }
-    let Ok(response) = explorer::router(Arc::clone(&dump.explorer))
-        .oneshot(request)
-        .await;
+    let Some(explorer) = explorer_of(&dump) else {
+        return Refused(Fault::failed("this dump has no pages")).into_response();
+    };
+    let Ok(response) = explorer::router(explorer).oneshot(request).await;
     response
 }

@@ -2,14 +2,7 @@
 //! parameters, so that scripts written for it continue working. Its pages were plain HTML tables;
 //! these are, too (facts: jvmpi-vmpi-cougaar.md, section 5).
 
-use super::answers::{Classes, class_rows};
-use super::commands::carry_out;
-use super::objects;
-use crate::explorer::params::Params;
-use crate::live::clock::now_ms;
-use crate::live::persist::table_forms::{SORT_SCRIPT, push_table};
-use crate::live::recording::state::Live;
-use crate::reply::{Fault, encoded, typed};
+use crate::reply::{encoded, typed};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use jvm_observe::counters::Counters;
@@ -18,8 +11,16 @@ use live_analysis::instances::{Group, Instance, Query, Uniq, cut};
 use live_analysis::origin;
 use live_analysis::range::{Step, time_text};
 use live_analysis::table::{Examined, Page, Table};
+use live_session::answers::objects;
+use live_session::answers::tables::{Classes, class_rows};
+use live_session::carry_out;
+use live_session::clock::now_ms;
+use live_session::persist::table_forms::{SORT_SCRIPT, push_table};
+use live_session::recording::state::Live;
 use report::escape::html;
 use report::live;
+use requests::Fault;
+use requests::Params;
 use std::fmt::Write;
 use std::sync::Arc;
 

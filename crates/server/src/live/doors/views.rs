@@ -1,11 +1,13 @@
 //! The views of a watched program: each by its name, in the form requested.
 
+use super::describe;
 use super::downloads::in_form;
-use super::{advice, answers, cpu, describe, objects, source};
-use crate::explorer::params::Params;
-use crate::live::recording::state::Live;
-use crate::reply::{Content, Fault};
+use crate::reply::Content;
+use live_session::answers::{advice, cpu, objects, source, tables};
+use live_session::recording::state::Live;
 use report::profile::Form;
+use requests::Fault;
+use requests::Params;
 
 /// Points of a timeline.
 const POINTS: usize = 1200;
@@ -20,23 +22,23 @@ pub(crate) fn answer(live: &Live, view: &str, params: &Params) -> Result<Content
     }
     Ok(match view {
         "timeline" => {
-            let range = answers::range(params)?;
+            let range = tables::range(params)?;
             let after = params.get("after").and_then(|text| text.parse().ok());
             let points = params.number("points", POINTS)?.min(20_000);
             Content::json(&live.timeline(range.from, range.to, points, after))
         }
-        "allocations" => in_form(params, "allocations", &answers::allocations(live, params)?)?,
-        "classes" => in_form(params, "classes", &answers::classes(live, params)?)?,
-        "references" => in_form(params, "references", &answers::references(live, params)?)?,
+        "allocations" => in_form(params, "allocations", &tables::allocations(live, params)?)?,
+        "classes" => in_form(params, "classes", &tables::classes(live, params)?)?,
+        "references" => in_form(params, "references", &tables::references(live, params)?)?,
         "instances" => in_form(params, "instances", &objects::list(live, params)?)?,
         "groups" => in_form(params, "groups", &objects::groups(live, params)?)?,
         "growth" => in_form(params, "growth", &advice::growth(live, params)?)?,
         "savings" => in_form(params, "savings", &advice::savings(live, params)?)?,
-        "compare" => in_form(params, "compare", &answers::compare(live, params)?)?,
+        "compare" => in_form(params, "compare", &tables::compare(live, params)?)?,
         "saved" => return saved_file(live, params),
-        "options" => Content::json(&answers::options(live)),
+        "options" => Content::json(&tables::options(live)),
         "source" => Content::json(&source::of(live, params)?),
-        "stacks" => Content::json(&answers::stacks(live, params)?),
+        "stacks" => Content::json(&tables::stacks(live, params)?),
         "cpu" => Content::json(&cpu::answer(live, params)?),
         "profile" => return profile(live, params),
         _ => return Err(Fault::not_found("there is no such view")),
@@ -80,7 +82,7 @@ fn profile(live: &Live, params: &Params) -> Result<Content, Fault> {
     };
     let bytes = match params.get("heap") {
         Some("cpu") => cpu::rendered(live, params, form)?,
-        _ => answers::profile(live, params, form)?,
+        _ => tables::profile(live, params, form)?,
     };
     // The page carries its own script. In a sandbox it is of no origin and reaches nothing.
     let policy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \

@@ -1,0 +1,76 @@
+//! What to fix: what grows in a recording, and what a heap dump shows that could be saved.
+
+use super::tables::{pattern, range, table};
+use crate::recording::state::Live;
+use live_analysis::growth::{self, FEWEST_COLLECTIONS, Growing};
+use live_analysis::savings::Saving;
+use live_analysis::table::Table;
+use live_analysis::timeline::EventKind;
+use requests::Fault;
+use requests::Params;
+
+/// The sites that grow over the garbage collections of the range.
+///
+/// # Errors
+/// When a parameter is wrong.
+pub fn growth(live: &Live, params: &Params) -> Result<Table<Growing>, Fault> {
+    let (range, pattern) = (range(params)?, pattern(params)?);
+    let events = live.timeline(range.from, range.to, 2, None).events;
+    let collections = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::Gc { .. }));
+    let times: Vec<u64> = collections.map(|event| event.time_ms).collect();
+    let (mut rows, is_recorded) = live.recorded(|recorded| match recorded.profile() {
+        Some(profile) => (growth::growing(profile, &recorded.history, &times), true),
+        None => (Vec::new(), false),
+    });
+    if let Some(pattern) = pattern {
+        let frames = |row: &Growing| row.stack.iter().any(|frame| pattern.is_match(frame));
+        rows.retain(|row| pattern.is_match(&row.class) || frames(row));
+    }
+    let mut table = table(params, "recording", rows)?;
+    if !is_recorded || times.len() < FEWEST_COLLECTIONS {
+        let note = "growth is known after three garbage collections with a recording";
+        table.notes.push(note.to_owned());
+    }
+    Ok(Table {
+        range: Some(range),
+        collections: Some(times.len()),
+        ..table
+    })
+}
+
+/// What the last dump of the range shows that could be saved: `by` class and stack, or kind.
+///
+/// # Errors
+/// When a parameter is wrong.
+pub fn savings(live: &Live, params: &Params) -> Result<Table<Saving>, Fault> {
+    let (range, pattern) = (range(params)?, pattern(params)?);
+    let is_by_kind = match params.get("by") {
+        None | Some("site") => false,
+        Some("kind") => true,
+        Some(other) => return Err(Fault::bad(format!("by={other}: expected site or kind"))),
+    };
+    let dumps = live.dumps.of_time(range.to);
+    let mut open = dumps.iter().enumerate().rev();
+    let found = open.find_map(|(n, dump)| Some((n + 1, dump.savings().ok()?)));
+    let mut rows = match found {
+        Some((_, savings)) if is_by_kind => savings.kinds.clone(),
+        Some((_, savings)) => savings.sites.clone(),
+        None => Vec::new(),
+    };
+    if let Some(pattern) = pattern {
+        let frames = |row: &Saving| row.stack.iter().any(|frame| pattern.is_match(frame));
+        rows.retain(|row| pattern.is_match(&row.name) || frames(row));
+    }
+    let mut table = table(params, "dump", rows)?;
+    if found.is_none() {
+        let note = "what could be saved is known after a heap dump";
+        table.notes.push(note.to_owned());
+    }
+    Ok(Table {
+        range: Some(range),
+        dump: found.map(|(number, _)| number),
+        ..table
+    })
+}

@@ -1,0 +1,80 @@
+//! Commands to a watched program, by their names in the API.
+
+use crate::recording::program::Recording;
+use crate::recording::state::Live;
+use requests::Fault;
+use requests::Params;
+use std::sync::Arc;
+
+/// Carries out a command by its name in the API; a heap dump gives its number.
+///
+/// # Errors
+/// When there is no such command, a parameter is wrong, or the program refuses.
+pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option<usize>, Fault> {
+    let failed = Fault::failed;
+    match name {
+        "gc" => live.force_gc().map_err(failed)?,
+        "dump" => return live.dump().map(Some).map_err(failed),
+        "record" => live.start_recording(recording(params)?).map_err(failed)?,
+        "stop" => live.stop_recording().map_err(failed)?,
+        "mark" => live.mark(
+            params
+                .get("text")
+                .unwrap_or("Mark")
+                .chars()
+                .take(200)
+                .collect::<String>(),
+        ),
+        "save" => {
+            live.save().map_err(failed)?;
+        }
+        "schedule" => {
+            let minutes = params.number("minutes", 0)? as u64;
+            live.save_every(minutes).map_err(Fault::bad)?;
+        }
+        "options" => {
+            let text = params.get("text").unwrap_or_default();
+            live.choose(text).map_err(Fault::bad)?;
+        }
+        "finish" => live.finish(),
+        "snapshot" => live.snapshot().map_err(failed)?,
+        "cpu" => live.sample_cpu(params.flag("on")).map_err(failed)?,
+        "own" => live.set_own_code(params.flag("on")).map_err(failed)?,
+        "interval" => {
+            let ms = params.number("ms", 0)? as u64;
+            live.set_interval(ms).map_err(Fault::bad)?;
+        }
+        _ => {
+            return Err(Fault::not_found(
+                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, cpu, own, snapshot, finish or interval",
+            ));
+        }
+    }
+    Ok(None)
+}
+
+fn recording(params: &Params) -> Result<Recording, Fault> {
+    let depth = params
+        .number("depth", Recording::DEPTH as usize)?
+        .clamp(1, 1024) as u32;
+    let native = match params.get("native") {
+        None | Some("") => None,
+        Some(_) => Some(params.number("native", 0)? as u64),
+    };
+    match params.get("mode") {
+        None | Some("full") => Ok(Recording::Full { depth, native }),
+        Some("sampled") => {
+            let interval = params
+                .number("interval", Recording::INTERVAL as usize)?
+                .max(1) as u64;
+            Ok(Recording::Sampled {
+                interval,
+                depth,
+                native,
+            })
+        }
+        Some(other) => Err(Fault::bad(format!(
+            "mode={other}: expected full or sampled"
+        ))),
+    }
+}

@@ -1,0 +1,65 @@
+//! `/debug/pprof/NAME?seconds=N` as Go programs have it, so that `go tool pprof` and what scrapes
+//! for Pyroscope, Parca or Alloy read a JVM (facts: ecosystem.md, sections 1 and 3).
+
+use super::tables;
+use crate::recording::measure::What;
+use crate::recording::state::Live;
+use profile::Metric;
+use report::profile::pprof::write;
+use requests::Fault;
+use requests::Params;
+use std::time::Duration;
+
+/// Seconds of `profile` and `block` when none are requested: as Go's `profile`.
+const SECONDS: usize = 30;
+/// No one waits longer for an answer.
+const MOST_SECONDS: usize = 600;
+
+/// What `profile` measures, the main one first.
+pub const CPU: [Metric; 2] = [Metric::CpuTime, Metric::Samples];
+/// What `block` measures.
+pub const BLOCK: [Metric; 2] = [Metric::Blocked, Metric::Contentions];
+/// What `allocs` counts.
+pub const ALLOCS: [Metric; 2] = [Metric::AllocatedBytes, Metric::AllocatedObjects];
+/// What `heap` counts.
+pub const HEAP: [Metric; 2] = [Metric::LiveBytes, Metric::LiveObjects];
+
+/// The gzipped profile. `allocs` and `heap` are of the whole recording or of the next `seconds`;
+/// `profile` and `block` always take time.
+///
+/// # Errors
+/// When there is no such profile, nothing is recorded, or `seconds` is invalid.
+pub fn answer(live: &Live, name: &str, params: &Params) -> Result<Vec<u8>, Fault> {
+    let asked = match params.get("seconds") {
+        None => None,
+        Some(text) => {
+            let seconds = params.number("seconds", 0)?;
+            if !(1..=MOST_SECONDS).contains(&seconds) {
+                let expected = format!("seconds={text}: expected 1 to {MOST_SECONDS}");
+                return Err(Fault::bad(expected));
+            }
+            Some(Duration::from_secs(seconds as u64))
+        }
+    };
+    let time = asked.unwrap_or(Duration::from_secs(SECONDS as u64));
+    let measured = |what, metrics: &[Metric]| {
+        let profile = live.measure_for(&[what], time)?;
+        Ok(write(&profile, metrics))
+    };
+    match name {
+        "profile" => measured(What::Cpu, &CPU),
+        "block" => measured(What::Contention, &BLOCK),
+        "allocs" | "heap" => {
+            let mut params = params.clone();
+            if let Some(time) = asked {
+                let (from, to) = live.range_of(time)?;
+                params = params.with("from", &from.to_string());
+                params = params.with("to", &to.to_string());
+            }
+            let range = tables::range_profile(live, &params)?;
+            let metrics = if name == "heap" { &HEAP } else { &ALLOCS };
+            Ok(write(&range, metrics))
+        }
+        _ => Err(Fault::not_found("expected allocs, heap, profile or block")),
+    }
+}

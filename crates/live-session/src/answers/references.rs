@@ -1,0 +1,54 @@
+//! Global references of native code, with what they hold in the last heap dump that knows them.
+
+use crate::dumps::list::Dump;
+use crate::recording::state::Live;
+use live_analysis::range::Range;
+use live_analysis::references::{self, Row};
+use regex::Regex;
+use requests::Fault;
+
+/// The last dump of a time that knows what native code held and is open.
+fn known(live: &Live, time_ms: u64) -> Option<(usize, std::sync::Arc<Dump>)> {
+    let dumps = live.dumps.of_time(time_ms).into_iter().enumerate().rev();
+    let mut open = dumps.filter(|(_, dump)| dump.knows_references());
+    open.find(|(_, dump)| dump.opened.heap().is_ok())
+        .map(|(n, dump)| (n + 1, dump))
+}
+
+/// All rows that match and of which something came or went in the range, and the number of the dump
+/// that their holdings are from.
+///
+/// # Errors
+/// When references are not recorded.
+pub fn rows(
+    live: &Live,
+    range: Range,
+    pattern: Option<&Regex>,
+) -> Result<(Option<usize>, Vec<Row>), Fault> {
+    let dump = known(live, range.to);
+    let none = || {
+        Fault::not_found(
+            "no JNI references have been recorded; a recording brings them every 2 seconds",
+        )
+    };
+    let mut rows = live.recorded(|recorded| {
+        let profile = recorded.profile().ok_or_else(none)?;
+        let table = profile.references.as_ref().ok_or_else(none)?;
+        Ok::<_, Fault>(references::rows(profile, table, &recorded.made, range))
+    })?;
+    if let Some((_, dump)) = &dump {
+        let name = |id| {
+            live.recorded(|recorded| match recorded.profile() {
+                Some(profile) => profile.names.get(id).to_owned(),
+                None => String::new(),
+            })
+        };
+        references::add_holdings(&mut rows, dump.holdings(&name)?);
+    }
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    if let Some(pattern) = pattern {
+        let frame = |row: &Row| row.stack.iter().any(|frame| pattern.is_match(frame));
+        rows.retain(|row| pattern.is_match(&row.name) || frame(row));
+    }
+    Ok((dump.map(|(number, _)| number), rows))
+}

@@ -1,0 +1,95 @@
+//! Tables of all classes that are kept: on request, and on schedule.
+
+use super::tables;
+use crate::recording::state::{Live, locked};
+use crate::recording::status::RecordingState;
+use report::profile::Form;
+use requests::Params;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the last counts of a program that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+impl Live {
+    /// Keeps what was recorded of a program that has ended, for the time when there is no page any
+    /// more: the table of all classes, and what was allocated, by stack, as JFR. The files, or none if
+    /// nothing was counted.
+    ///
+    /// # Errors
+    /// When they cannot be written, in words.
+    pub fn keep_recording(&self) -> Result<Vec<PathBuf>, String> {
+        let begun = Instant::now();
+        let is = |what: fn(&RecordingState) -> bool| {
+            self.status.borrow().recording.as_ref().is_some_and(what)
+        };
+        while is(|recording| recording.connected) && begun.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if !is(|recording| recording.counting) {
+            return Ok(Vec::new());
+        }
+        let jfr = tables::profile(self, &Params::default(), Form::Jfr).map_err(|it| it.message)?;
+        let jfr = self.shelf.keep_file("recording", "jfr", &jfr);
+        let jfr = jfr.map_err(|error| error.to_string())?;
+        let number = self.save()?;
+        let table = self.shelf.get(number).map(|saved| saved.file("html"));
+        Ok(std::iter::once(jfr).chain(table).collect())
+    }
+
+    /// Keeps the table of all classes, and gives its number.
+    ///
+    /// # Errors
+    /// When there is no source of counts, or the files cannot be written, in words.
+    pub fn save(&self) -> Result<usize, String> {
+        let mut classes =
+            tables::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
+        classes.rows.sort_by(|a, b| {
+            let bytes = b.live_bytes.cmp(&a.live_bytes);
+            bytes.then_with(|| a.class.cmp(&b.class))
+        });
+        let sized = classes.sizes.map(|sizes| sizes.time_ms);
+        let number = self
+            .shelf
+            .keep(classes.source, sized, classes.rows)
+            .map_err(|error| error.to_string())?;
+        if let Some(saved) = self.shelf.get(number) {
+            locked(&self.past).saved(saved);
+        }
+        let saved = self.shelf.list();
+        self.status.send_modify(|status| status.saved = saved);
+        Ok(number)
+    }
+
+    /// Keeps a table every so many minutes from now on; 0 ends it.
+    ///
+    /// # Errors
+    /// When that is more than a week.
+    pub fn save_every(&self, minutes: u64) -> Result<(), String> {
+        if minutes > 7 * 24 * 60 {
+            return Err(format!("{minutes} minutes: expected 0 to 10080"));
+        }
+        self.status
+            .send_modify(|status| status.save_every_minutes = minutes);
+        Ok(())
+    }
+
+    pub(crate) fn save_on_schedule(self: &Arc<Self>) {
+        let mut last = Instant::now();
+        let mut known = 0;
+        while self.alive() {
+            std::thread::sleep(Duration::from_millis(200));
+            let minutes = self.status.borrow().save_every_minutes;
+            if minutes != known {
+                (known, last) = (minutes, Instant::now());
+            }
+            if minutes > 0 && last.elapsed() >= Duration::from_secs(60 * minutes) {
+                last = Instant::now();
+                if let Err(error) = self.save() {
+                    self.fail(&error);
+                }
+            }
+        }
+    }
+}

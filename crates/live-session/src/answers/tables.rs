@@ -1,0 +1,462 @@
+//! What is asked about a recording, and the answers as plain data: one function per address.
+
+use super::references;
+use crate::dumps::list::Dump;
+use crate::recording::sizes::add;
+use crate::recording::state::Live;
+use live_analysis::allocations::{self as sites, By, Node, Row};
+use live_analysis::class_filters;
+use live_analysis::classes::{self, Apart, ClassRow};
+use live_analysis::columns::Tabular;
+use live_analysis::comparison::{self, Change};
+use live_analysis::contents::ClassContents;
+use live_analysis::history::{self, Delta, History};
+use live_analysis::origin;
+use live_analysis::range::Range;
+use live_analysis::table::{Page, Table};
+use profile::{Metric, NameId, Profile, TraceId};
+use regex::{Regex, RegexBuilder};
+use report::profile::Form;
+use report::profile::jfr::{self, Allocation, Timed};
+use requests::Fault;
+use requests::Params;
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+use std::sync::Arc;
+use vmpi::ClassOptions;
+
+/// Rows of a page when nothing else is requested.
+const ROWS: usize = 100;
+/// Nodes of a tree.
+const NODES: usize = 5_000;
+
+/// `from` and `to`; all time without them.
+pub fn range(params: &Params) -> Result<Range, Fault> {
+    Ok(Range {
+        from: number(params, "from", 0)?,
+        to: number(params, "to", u64::MAX)?,
+    })
+}
+
+fn number(params: &Params, name: &str, default: u64) -> Result<u64, Fault> {
+    match params.get(name) {
+        None => Ok(default),
+        Some(text) => text
+            .parse()
+            .map_err(|_| Fault::bad(format!("{name}={text}: expected milliseconds since 1970"))),
+    }
+}
+
+/// `filter` (a text, in any case) or `regex`.
+pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
+    if let Some(regex) = params.regex("regex")? {
+        return Ok(Some(regex));
+    }
+    let Some(text) = params.get("filter") else {
+        return Ok(None);
+    };
+    let made = RegexBuilder::new(&regex::escape(text))
+        .case_insensitive(true)
+        .build();
+    made.map(Some)
+        .map_err(|error| Fault::bad(format!("filter: {error}")))
+}
+
+/// Which rows are requested: `sort`, `up`, `offset` and `limit`.
+pub(super) fn page(params: &Params) -> Result<Page, Fault> {
+    Ok(Page {
+        sort: params.get("sort").unwrap_or_default().to_owned(),
+        up: params.flag("up"),
+        offset: params.offset()?,
+        limit: params.limit(ROWS)?,
+    })
+}
+
+/// These rows of a table.
+pub(super) fn table<R: Tabular>(
+    params: &Params,
+    source: &'static str,
+    rows: Vec<R>,
+) -> Result<Table<R>, Fault> {
+    let table = Table::page(source, rows, &page(params)?);
+    table.map_err(|unknown| Fault::bad(unknown.to_string()))
+}
+
+fn no_recording() -> Fault {
+    Fault::not_found("nothing has been recorded; start a recording first")
+}
+
+/// `heap`: java, or native, where the class is the library that requested a block.
+fn is_native(params: &Params) -> Result<bool, Fault> {
+    match params.get("heap") {
+        None | Some("" | "java") => Ok(false),
+        Some("native") => Ok(true),
+        Some(other) => Err(Fault::bad(format!("heap={other}: expected java or native"))),
+    }
+}
+
+/// Reads the sites of a range.
+fn deltas<T>(
+    live: &Live,
+    params: &Params,
+    look: impl FnOnce(&Profile, &History, Vec<Delta>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let (range, pattern) = (range(params)?, pattern(params)?);
+    live.recorded(|recorded| {
+        let profile = recorded.profile().ok_or_else(no_recording)?;
+        let is_native = is_native(params)?;
+        let history = match is_native {
+            true => &recorded.native,
+            false => &recorded.history,
+        };
+        let mut deltas = history.range(range.from, range.to);
+        if !is_native {
+            class_filters::cut_sites(recorded.filters(&live.rules.get()), &mut deltas);
+        }
+        sites::filter(profile, &mut deltas, pattern.as_ref());
+        look(profile, history, deltas)
+    })
+}
+
+/// What was allocated in the range: `by` class, package, method or site.
+pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
+    let by = match params.get("by") {
+        None | Some("class") => By::Class,
+        Some("package") => By::Package,
+        Some("method") => By::Method,
+        Some("site") => By::Site,
+        Some("module") => By::Module,
+        Some("loader") => By::Loader,
+        Some("context") => By::Context,
+        Some(other) => {
+            return Err(Fault::bad(format!(
+                "by={other}: expected class, package, module, loader, context, method or site"
+            )));
+        }
+    };
+    let range = range(params)?;
+    deltas(live, params, |profile, _, mut deltas| {
+        deltas.retain(Delta::is_something);
+        let rows = sites::rows(profile, &deltas, by);
+        Ok(Table {
+            range: Some(range),
+            total: Some(sites::total(&deltas)),
+            ..table(params, "recording", rows)?
+        })
+    })
+}
+
+/// The tree of callers of a range: `tenure.live.stacks/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stacks {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The range.
+    pub range: Range,
+    /// The sum of all stacks.
+    pub total: Row,
+    /// Callers before what they call; the parent is an index in this list.
+    pub nodes: Vec<Node>,
+}
+
+/// The stacks of a range as a tree.
+pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
+    let range = range(params)?;
+    let most = params.limit(NODES)?;
+    deltas(live, params, |profile, _, deltas| {
+        Ok(Stacks {
+            schema: "tenure.live.stacks/1",
+            range,
+            total: sites::total(&deltas),
+            nodes: sites::tree(profile, &deltas, most),
+        })
+    })
+}
+
+/// A range as a profile in a form other tools read.
+pub fn profile(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Fault> {
+    let metric = match params.get("metric") {
+        None => None,
+        Some(name) => Some(metric(name)?),
+    };
+    if form == Form::Jfr && !is_native(params)? {
+        return recording(live, params, metric);
+    }
+    let title = match is_native(params)? {
+        true => "Native allocations",
+        false => "Allocations",
+    };
+    let range = range_profile(live, params)?;
+    Ok(report::profile::render(&range, form, metric, title))
+}
+
+/// A range as a JFR recording, in which everything was allocated when it was: at the first snapshot
+/// that has it.
+fn recording(live: &Live, params: &Params, metric: Option<Metric>) -> Result<Vec<u8>, Fault> {
+    let range = range(params)?;
+    deltas(live, params, |profile, history, deltas| {
+        let kept: FxHashSet<(NameId, TraceId)> = deltas
+            .iter()
+            .map(|delta| (delta.class, delta.trace))
+            .collect();
+        // Stacks that the options of a class leave out have become the empty one.
+        let place = |class, trace| {
+            let stacks = [trace, TraceId::EMPTY];
+            stacks
+                .into_iter()
+                .find(|trace| kept.contains(&(class, *trace)))
+        };
+        let all = history.allocations(range.from, range.to).into_iter();
+        let allocations = all.filter_map(|(time_ms, class, trace, volume)| {
+            Some(Allocation {
+                time_ms,
+                class,
+                trace: place(class, trace)?,
+                bytes: volume.bytes,
+            })
+        });
+        let times = history.times();
+        let in_range = |time: &&u64| (range.from..=range.to).contains(*time);
+        let last = times.iter().rev().find(in_range).copied();
+        let first = times.iter().find(in_range).copied();
+        let begin = profile.created_ms.max(range.from);
+        let begin_ms = first.map_or(begin, |first| first.min(begin));
+        let timed = Timed {
+            begin_ms,
+            end_ms: last.unwrap_or(begin_ms),
+            allocations: allocations.collect(),
+        };
+        let made = history::as_profile(profile, &deltas);
+        let metrics = metric.map_or_else(|| made.metrics(), |one| vec![one]);
+        Ok(jfr::write_timed(&made, &metrics, &timed))
+    })
+}
+
+/// The sites of a range as a profile of their own: what was allocated, and as live what remains.
+pub fn range_profile(live: &Live, params: &Params) -> Result<Profile, Fault> {
+    deltas(live, params, |profile, _, deltas| {
+        let mut range = history::as_profile(profile, &deltas);
+        if is_native(params)? {
+            range.native = range.sites.take();
+        }
+        Ok(range)
+    })
+}
+
+fn metric(name: &str) -> Result<Metric, Fault> {
+    let mut all = Metric::ALL.into_iter();
+    let found = all.find(|metric| metric.name() == name);
+    found.ok_or_else(|| Fault::bad(format!("metric={name}: no such metric")))
+}
+
+/// The instances of every class.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    /// Where the counts come from: `recording`, `dump` or `vm`.
+    pub source: &'static str,
+    /// Where sizes and capacities come from.
+    pub sizes: Option<origin::Source>,
+    /// The rows.
+    pub rows: Vec<ClassRow>,
+}
+
+/// The instances of every class: `source` recording, dump or vm (its own histogram, at a
+/// safepoint); without it the first of the first two that there is. With `brief` no one waits for
+/// sizes that are still to be read.
+///
+/// # Errors
+/// When there is no such source, or a parameter is wrong.
+pub fn class_rows(live: &Live, params: &Params) -> Result<Classes, Fault> {
+    let pattern = pattern(params)?;
+    let mut classes = class_source(live, params)?;
+    let (chosen, rows) = (live.rules.get(), &mut classes.rows);
+    live.recorded(|recorded| class_filters::cut_classes(recorded.filters(&chosen), rows));
+    if let Some(pattern) = pattern {
+        rows.retain(|row| pattern.is_match(&row.class));
+    }
+    Ok(classes)
+}
+
+/// What the dumps of a time say of classes.
+struct Dumped<'d> {
+    contents: Vec<&'d [ClassContents]>,
+    /// The last of them.
+    source: Option<origin::Source>,
+}
+
+/// Of the dumps that can be read; with `brief` of those that have been read.
+fn dumped(dumps: &[Arc<Dump>], brief: bool) -> Dumped<'_> {
+    let mut found = Dumped {
+        contents: Vec::new(),
+        source: None,
+    };
+    for (n, dump) in dumps.iter().enumerate() {
+        let contents = match brief {
+            true => dump.read_contents(),
+            false => dump.contents().ok(),
+        };
+        let Some(contents) = contents else { continue };
+        found.contents.push(contents);
+        found.source = Some(origin::Source {
+            source: "dump",
+            time_ms: dump.time_ms,
+            dump: Some(n + 1),
+            objects: None,
+            read: None,
+            left_out: None,
+            by_class: false,
+            cpu_us: None,
+        });
+    }
+    found
+}
+
+fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
+    let range = range(params)?;
+    let brief = params.flag("brief");
+    let dumps = live.dumps.of_time(range.to);
+    let is_open = |dump: &Arc<Dump>| dump.opened.heap().is_ok();
+    let not_open = || Fault::not_ready("there is no heap dump that is open");
+    let is_recording = live.status().borrow().recording.is_some();
+    let source = match params.get("source") {
+        Some(source) => source,
+        None if is_recording => "recording",
+        None if dumps.iter().any(is_open) => "dump",
+        None => "vm",
+    };
+    let apart = Apart {
+        loaders: params.flag("loaders"),
+        contexts: params.flag("contexts"),
+    };
+    let (source, sizes, rows) = match source {
+        "recording" => {
+            is_recording.then_some(()).ok_or_else(no_recording)?;
+            live.read_fills(brief);
+            let (mut rows, sizes) = live.recorded(|recorded| {
+                let profile = recorded.profile().ok_or_else(no_recording)?;
+                let mut deltas = recorded.history.range(range.from, range.to);
+                deltas.retain(|delta| delta.live.objects > 0 || delta.is_something());
+                deltas.iter_mut().for_each(Delta::forget_before);
+                let mut rows = classes::of_recording(profile, &deltas, apart);
+                let is_known = add(recorded, &mut rows, apart);
+                Ok::<_, Fault>((rows, is_known.then(|| recorded.fills.source()).flatten()))
+            })?;
+            match sizes {
+                Some(sizes) => ("recording", Some(sizes), rows),
+                None => {
+                    let dumped = dumped(&dumps, brief);
+                    classes::add_contents(&mut rows, &dumped.contents);
+                    ("recording", dumped.source, rows)
+                }
+            }
+        }
+        "dump" => {
+            let dumped = dumped(&dumps, false);
+            let rows = match dumped.contents.is_empty() {
+                true => return Err(not_open()),
+                false if apart.loaders => {
+                    let mut open = dumps.iter().rev();
+                    let open = open.find(|dump| is_open(dump)).ok_or_else(not_open)?;
+                    classes::of_loaders(open.contents_per_loader()?)
+                }
+                false => classes::of_dump(&dumped.contents),
+            };
+            ("dump", dumped.source, rows)
+        }
+        "vm" => {
+            let text = live
+                .program()
+                .diagnose("GC.class_histogram -all")
+                .map_err(Fault::failed)?;
+            let mut rows = classes::of_histogram(&text);
+            let dumped = dumped(&dumps, brief);
+            classes::add_contents(&mut rows, &dumped.contents);
+            ("vm", dumped.source, rows)
+        }
+        other => {
+            return Err(Fault::bad(format!(
+                "source={other}: expected recording, dump or vm"
+            )));
+        }
+    };
+    Ok(Classes {
+        source,
+        sizes,
+        rows,
+    })
+}
+
+/// A page of the classes.
+pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
+    let classes = class_rows(live, params)?;
+    Ok(Table {
+        range: Some(range(params)?),
+        sizes: classes.sizes,
+        ..table(params, classes.source, classes.rows)?
+    })
+}
+
+/// The lines that say what is shown of each class: `tenure.live.options/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lines {
+    /// Name of the schema.
+    pub schema: &'static str,
+    /// The lines.
+    pub text: String,
+}
+
+/// What is shown of each class.
+pub fn options(live: &Live) -> Lines {
+    Lines {
+        schema: "tenure.live.options/1",
+        text: live.rules.get().text().to_owned(),
+    }
+}
+
+/// What is shown of one class.
+///
+/// # Errors
+/// When it is left out.
+pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
+    let chosen = live.rules.get();
+    let options =
+        live.recorded(|recorded| class_filters::of_class(recorded.filters(&chosen), class));
+    options.ok_or_else(|| Fault::not_found(format!("{class} is off in the class filters")))
+}
+
+/// What changed between two tables that were kept, `from` and `to` their numbers:
+/// `tenure.live.compare/1`.
+pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
+    let pattern = pattern(params)?;
+    let side = |name: &str| {
+        let number = params.number(name, 0)?;
+        let none = || Fault::not_found(format!("{name}={number}: no such table was kept"));
+        let saved = live.shelf.get(number).ok_or_else(none)?;
+        let rows = saved.rows();
+        let rows =
+            rows.map_err(|error| Fault::failed(format!("{}: {error}", saved.stem.display())))?;
+        Ok::<_, Fault>((saved.sizes_ms, rows))
+    };
+    let (before, after) = (side("from")?, side("to")?);
+    // Sizes of one and the same dump say nothing about what came between.
+    let contents = before.0.is_some() && after.0.is_some() && before.0 != after.0;
+    let mut rows = comparison::compare(before.1, after.1, contents);
+    if let Some(pattern) = pattern {
+        rows.retain(|row| pattern.is_match(&row.class));
+    }
+    table(params, "saved", rows)
+}
+
+/// A page of the references of native code; `source` says whether what they hold is known.
+pub fn references(
+    live: &Live,
+    params: &Params,
+) -> Result<Table<live_analysis::references::Row>, Fault> {
+    let range = range(params)?;
+    let (dump, rows) = references::rows(live, range, pattern(params)?.as_ref())?;
+    let source = dump.map_or("recording", |_| "recording and dump");
+    Ok(Table {
+        range: Some(range),
+        ..table(params, source, rows)?
+    })
+}

@@ -1,0 +1,355 @@
+//! The heap dumps taken of a watched program, each as it was opened.
+
+use super::opened::OpenDump;
+use super::roots::roots;
+use heap_graph::Heap;
+use live_analysis::contents::{ClassContents, by_class};
+use live_analysis::references::{Held, Holding, holdings};
+use live_analysis::savings::{Savings, savings};
+use profile::{NameId, TraceId};
+use requests::{Fault, Stage};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Rows of what could be saved.
+const SAVINGS: usize = 1000;
+
+/// How long a dump may take before no one waits for it any more.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// How a dump was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writer {
+    /// From a copy of the process, while the program ran on.
+    Snapshot,
+    /// By the agent, with the VM's own dumper.
+    Agent,
+    /// By the VM.
+    Vm,
+}
+
+/// How a dump was written, and what that cost the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Written {
+    /// Who wrote it.
+    pub by: Writer,
+    /// Microseconds that the program stood still at most.
+    pub stopped_us: u64,
+    /// Why it is no snapshot.
+    pub no_snapshot: Option<String>,
+}
+
+impl Written {
+    /// The same in words.
+    pub fn sentence(&self) -> String {
+        let stopped = Duration::from_micros(self.stopped_us).as_secs_f64();
+        match (self.by, &self.no_snapshot) {
+            (Writer::Snapshot, _) => format!(
+                "snapshot: the program was stopped for {:.1} ms",
+                stopped * 1e3
+            ),
+            (by, why) => {
+                let by = if by == Writer::Agent { "agent" } else { "VM" };
+                let why = why.as_deref().unwrap_or("unknown");
+                format!(
+                    "written by the {by}: the program was stopped for up to {stopped:.2} s (no snapshot: {why})"
+                )
+            }
+        }
+    }
+}
+
+/// A heap dump for the pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DumpInfo {
+    /// Number, from 1: its explorer is at `dumps/NUMBER/`.
+    pub number: usize,
+    /// When it was taken, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The file.
+    pub file: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// True when its objects know the stack that allocated them.
+    pub joined: bool,
+    /// How it was written; `None` if an earlier server has taken it.
+    pub written: Option<Written>,
+    /// The same in words.
+    pub how: Option<String>,
+    /// How far its explorer is.
+    pub stage: Stage,
+}
+
+/// A heap dump.
+pub struct Dump {
+    /// When it was taken, in milliseconds since 1970.
+    pub time_ms: u64,
+    path: PathBuf,
+    joined: bool,
+    written: OnceLock<Written>,
+    /// What native code held when it was taken; `None` if that is not known.
+    held: Option<Held>,
+    /// The dump, as it was opened.
+    pub opened: Arc<dyn OpenDump>,
+    /// Sizes and capacities by class, once requested.
+    contents: OnceLock<Vec<ClassContents>>,
+    /// The same with loaders apart.
+    per_loader: OnceLock<Vec<ClassContents>>,
+    /// What could be saved, once requested.
+    savings: OnceLock<Savings>,
+    /// What the references of native code hold, once requested.
+    holdings: OnceLock<FxHashMap<(NameId, TraceId), Holding>>,
+}
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dump")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dump {
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sizes and capacities by class: the first call reads every object.
+    ///
+    /// # Errors
+    /// While the dump is being opened, or when it cannot be.
+    pub fn contents(&self) -> Result<&[ClassContents], Fault> {
+        let heap: &Heap = self.opened.heap()?;
+        Ok(self.contents.get_or_init(|| by_class(heap, false)))
+    }
+
+    /// What [`Dump::contents`] has read before; no one waits.
+    pub fn read_contents(&self) -> Option<&[ClassContents]> {
+        self.contents.get().map(Vec::as_slice)
+    }
+
+    /// The same, with classes of one name from several loaders apart.
+    ///
+    /// # Errors
+    /// As of [`Dump::contents`].
+    pub fn contents_per_loader(&self) -> Result<&[ClassContents], Fault> {
+        let heap: &Heap = self.opened.heap()?;
+        Ok(self.per_loader.get_or_init(|| by_class(heap, true)))
+    }
+
+    /// Whether it is known what native code held.
+    pub fn knows_references(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// What the references of native code hold, by class and stack: the first call reads the file.
+    ///
+    /// # Errors
+    /// While the dump is being opened, or when it cannot be read.
+    pub fn holdings(
+        &self,
+        names: &dyn Fn(NameId) -> String,
+    ) -> Result<&FxHashMap<(NameId, TraceId), Holding>, Fault> {
+        let heap: &Heap = self.opened.heap()?;
+        if let Some(known) = self.holdings.get() {
+            return Ok(known);
+        }
+        let none = Held::new();
+        let held = self.held.as_ref().unwrap_or(&none);
+        let found = holdings(heap, &roots(&self.path)?, held, names);
+        Ok(self.holdings.get_or_init(|| found))
+    }
+
+    /// What could be saved: the first call walks the heap.
+    ///
+    /// # Errors
+    /// While the dump is being opened, or when it cannot be read.
+    pub fn savings(&self) -> Result<&Savings, Fault> {
+        let heap: &Heap = self.opened.heap()?;
+        if let Some(known) = self.savings.get() {
+            return Ok(known);
+        }
+        let found = savings(heap, SAVINGS)?;
+        Ok(self.savings.get_or_init(|| found))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    dumps: Vec<Arc<Dump>>,
+    created: usize,
+}
+
+/// All dumps of one program.
+#[derive(Clone, Debug)]
+pub struct Dumps {
+    folder: PathBuf,
+    stem: String,
+    inner: Arc<Mutex<Inner>>,
+}
+
+impl Dumps {
+    /// Dumps named `STEM-N.hprof` in a folder, which is made when it is needed.
+    pub fn new(folder: PathBuf, stem: String) -> Dumps {
+        Dumps {
+            folder,
+            stem,
+            inner: Arc::default(),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file name that is not taken.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn next_path(&self) -> io::Result<PathBuf> {
+        fs::create_dir_all(&self.folder)?;
+        let mut inner = self.inner();
+        loop {
+            inner.created += 1;
+            let path = self
+                .folder
+                .join(format!("{}-{}.hprof", self.stem, inner.created));
+            if !path.exists() {
+                return Ok(path);
+            }
+        }
+    }
+
+    /// A new file, readable by its owner only: a dump holds what the program holds.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(&self) -> io::Result<(PathBuf, File)> {
+        let path = self.next_path()?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let file = options.open(&path)?;
+        Ok((path, file))
+    }
+
+    /// Adds a dump that was whole at this time and is being opened, and gives its number.
+    pub fn add(
+        &self,
+        time_ms: u64,
+        (path, opened): (PathBuf, Arc<dyn OpenDump>),
+        joined: bool,
+        held: Option<Held>,
+    ) -> usize {
+        let mut inner = self.inner();
+        // What has grown since the dump before.
+        if let Some(before) = inner.dumps.last() {
+            opened.compare_with(&before.path);
+        }
+        inner.dumps.push(Arc::new(Dump {
+            time_ms,
+            path,
+            joined,
+            written: OnceLock::new(),
+            held,
+            opened,
+            contents: OnceLock::new(),
+            per_loader: OnceLock::new(),
+            savings: OnceLock::new(),
+            holdings: OnceLock::new(),
+        }));
+        inner.dumps.len()
+    }
+
+    /// Says how a dump was written, by its number.
+    pub fn set_written(&self, number: usize, written: Written) {
+        if let Some(dump) = self.get(number) {
+            // It is known once.
+            let _ = dump.written.set(written);
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.inner().dumps.len()
+    }
+
+    /// One by its number.
+    pub fn get(&self, number: usize) -> Option<Arc<Dump>> {
+        self.inner().dumps.get(number.checked_sub(1)?).cloned()
+    }
+
+    /// All of them, in order of their numbers.
+    pub fn all(&self) -> Vec<Arc<Dump>> {
+        self.inner().dumps.clone()
+    }
+
+    /// Those that describe a time: all up to then, else the first after it. Numbers are places, from 1.
+    pub fn of_time(&self, time_ms: u64) -> Vec<Arc<Dump>> {
+        let mut dumps = self.all();
+        let before = dumps.partition_point(|dump| dump.time_ms <= time_ms);
+        dumps.truncate(before.max(1));
+        dumps
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<Arc<Dump>> {
+        self.inner().dumps.last().cloned()
+    }
+
+    /// All of them.
+    pub fn list(&self) -> Vec<DumpInfo> {
+        let dumps = self.inner().dumps.clone();
+        let info = |(n, dump): (usize, &Arc<Dump>)| DumpInfo {
+            number: n + 1,
+            time_ms: dump.time_ms,
+            file: dump.path.to_string_lossy().into_owned(),
+            bytes: fs::metadata(&dump.path).map_or(0, |metadata| metadata.len()),
+            joined: dump.joined,
+            written: dump.written.get().cloned(),
+            how: dump.written.get().map(Written::sentence),
+            stage: dump.opened.stage(),
+        };
+        dumps.iter().enumerate().map(info).collect()
+    }
+
+    /// Waits until `done`, as long as `possible`.
+    ///
+    /// # Errors
+    /// When it has become impossible, or an hour has passed.
+    pub fn wait<T>(
+        &self,
+        done: impl Fn() -> Option<T>,
+        possible: impl Fn() -> bool,
+    ) -> Result<T, String> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(value) = done() {
+                return Ok(value);
+            }
+            if !possible() {
+                return done().ok_or_else(|| "the agent is gone".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err("the dump did not come within an hour".to_owned())
+    }
+
+    /// Stops what is being opened.
+    pub fn close(&self) {
+        for dump in &self.inner().dumps {
+            dump.opened.close();
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Tables of all classes that were kept, on demand or on schedule: each as a page that sorts
+//! offline, CSV and JSON in the folder of the dumps.
+
+use super::table_forms;
+use crate::clock::now_ms;
+use live_analysis::classes::ClassRow;
+use live_analysis::columns::Tabular;
+use live_analysis::table::Fields;
+use report::live;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A table that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Number, from 1.
+    pub number: usize,
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Where its counts come from: recording, dump or vm.
+    pub source: String,
+    /// When the heap dump was taken that sizes and capacities are from, if there was one.
+    pub sizes_ms: Option<u64>,
+    /// The file without `.json`, `.csv`, `.html`.
+    pub stem: PathBuf,
+}
+
+/// What a JSON file holds: `tenure.live.classes/1`.
+#[derive(Serialize)]
+struct Written<'a> {
+    schema: &'static str,
+    time_ms: u64,
+    source: &'a str,
+    rows: Vec<Fields<'a, ClassRow>>,
+}
+
+/// What is read of it again.
+#[derive(Deserialize)]
+struct Read {
+    rows: Vec<ClassRow>,
+}
+
+/// Everything that was kept of one program.
+#[derive(Debug)]
+pub struct Shelf {
+    folder: PathBuf,
+    stem: String,
+    list: Mutex<Vec<Saved>>,
+}
+
+impl Shelf {
+    /// Files named `STEM-classes-N` in a folder, which is made when it is needed.
+    pub fn new(folder: PathBuf, stem: String) -> Shelf {
+        Shelf {
+            folder,
+            stem,
+            list: Mutex::default(),
+        }
+    }
+
+    /// Keeps a table, and gives its number. Nothing that exists is overwritten.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn keep(
+        &self,
+        source: &str,
+        sizes_ms: Option<u64>,
+        rows: Vec<ClassRow>,
+    ) -> io::Result<usize> {
+        fs::create_dir_all(&self.folder)?;
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut json, stem) = self.next_file("classes", "json", list.len() + 1)?;
+        let columns = ClassRow::COLUMNS;
+        let fields = |row| Fields { columns, row };
+        let written = Written {
+            schema: ClassRow::SCHEMA,
+            time_ms: now_ms(),
+            source,
+            rows: rows.iter().map(fields).collect(),
+        };
+        serde_json::to_writer(&mut json, &written)?;
+        json.flush()?;
+        for (form, text) in [
+            ("csv", live::csv(columns, &rows)),
+            ("html", table_forms::page("classes", columns, &rows)),
+        ] {
+            create(&with_ending(&stem, form))?.write_all(text.as_bytes())?;
+        }
+        let number = list.len() + 1;
+        list.push(Saved {
+            number,
+            time_ms: written.time_ms,
+            source: source.to_owned(),
+            sizes_ms,
+            stem,
+        });
+        Ok(number)
+    }
+
+    /// Takes a table up that was kept earlier, if its file is there yet.
+    pub fn add(&self, saved: Saved) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if saved.file("json").is_file() {
+            let number = list.len() + 1;
+            list.push(Saved { number, ..saved });
+        }
+    }
+
+    /// Keeps a file of another kind, named `STEM-WHAT-N.FORM`. Nothing that exists is overwritten.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_file(&self, what: &str, form: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        fs::create_dir_all(&self.folder)?;
+        let (mut file, stem) = self.next_file(what, form, 1)?;
+        file.write_all(bytes)?;
+        Ok(with_ending(&stem, form))
+    }
+
+    /// The first file from number `n` on that does not exist yet.
+    fn next_file(&self, what: &str, form: &str, mut n: usize) -> io::Result<(File, PathBuf)> {
+        loop {
+            let stem = self.folder.join(format!("{}-{what}-{n}", self.stem));
+            match create(&with_ending(&stem, form)) {
+                Ok(file) => return Ok((file, stem)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => n += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// All of them, in order of their numbers.
+    pub fn list(&self) -> Vec<Saved> {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.clone()
+    }
+
+    /// One by its number.
+    pub fn get(&self, number: usize) -> Option<Saved> {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.get(number.checked_sub(1)?).cloned()
+    }
+}
+
+/// A new file, readable by its owner only.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+/// A name may have dots of its own.
+fn with_ending(stem: &Path, form: &str) -> PathBuf {
+    let mut name = stem.as_os_str().to_owned();
+    name.push(".");
+    name.push(form);
+    PathBuf::from(name)
+}
+
+impl Saved {
+    /// Its file of a form: json, csv or html.
+    pub fn file(&self, form: &str) -> PathBuf {
+        with_ending(&self.stem, form)
+    }
+
+    /// Its rows, read from the file again.
+    ///
+    /// # Errors
+    /// When the file is gone or was changed into something else.
+    pub fn rows(&self) -> io::Result<Vec<ClassRow>> {
+        let text = fs::read(self.file("json"))?;
+        Ok(serde_json::from_slice::<Read>(&text)?.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use live_analysis::classes::Measure;
+
+    fn row(class: &str, live: u64, size: Option<u64>) -> ClassRow {
+        ClassRow {
+            class: class.to_owned(),
+            live,
+            live_bytes: live * 24,
+            size: size.map(|sum| Measure {
+                sum,
+                ..Measure::default()
+            }),
+            capacity_bytes: size.map(|sum| sum * 8),
+            ..ClassRow::default()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_and_never_overwrites() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("p-classes-1.json"), "mine").unwrap();
+        let shelf = Shelf::new(folder.path().to_owned(), "p".to_owned());
+        let rows = vec![row("a.B", 7, Some(3)), row("=evil()", 1, None)];
+        assert_eq!(shelf.keep("recording", None, rows.clone()).unwrap(), 1);
+        assert_eq!(shelf.keep("dump", Some(5), Vec::new()).unwrap(), 2);
+        let saved = shelf.get(1).unwrap();
+        assert_eq!(saved.rows().unwrap(), rows);
+        assert!(saved.stem.ends_with("p-classes-2"));
+        let csv = fs::read_to_string(folder.path().join("p-classes-2.csv")).unwrap();
+        assert!(
+            csv.contains("\r\na.B,") && csv.contains("'=evil()"),
+            "{csv}"
+        );
+        let page = fs::read_to_string(folder.path().join("p-classes-2.html")).unwrap();
+        assert!(page.contains("<td>a.B</td>"), "{page}");
+        let mine = fs::read_to_string(folder.path().join("p-classes-1.json")).unwrap();
+        assert_eq!(mine, "mine");
+    }
+}

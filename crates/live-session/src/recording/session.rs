@@ -1,0 +1,490 @@
+//! Watching a program: the threads that read it, and what the user can have done: collections, heap dumps,
+//! recordings.
+
+use super::asking::Asking;
+use super::class_filters::Chosen;
+use super::program::{Ask, Commands, Program, Recording};
+use super::state::{Live, locked};
+use super::status::{RecordingState, Status};
+use crate::clock::now_ms;
+use crate::dumps::list::{Dumps, Writer, Written};
+use crate::persist::journal_state::{Earlier, Past};
+use crate::persist::saved_tables::Shelf;
+use jvm_observe::counters::Counters;
+use jvm_observe::process;
+use live_analysis::metrics::Row;
+use live_analysis::references::{Held, held};
+use live_analysis::sampler::{Collectors, Reading, Sampler};
+use live_analysis::timeline::EventKind;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use vm_image::container;
+
+/// Milliseconds between two ticks, unless the page requests others.
+const INTERVAL_MS: u64 = 250;
+/// What the page may request.
+const INTERVALS_MS: std::ops::RangeInclusive<u64> = 50..=60_000;
+/// While recording, allocation sites are requested once in so many ticks,
+const SITES_TICKS: u64 = 8;
+/// and once in so many milliseconds at least and at most.
+const SITES_MS: [u64; 2] = [500, 2000];
+/// An answer that has not come after this long is no longer waited for.
+const SITES_PATIENCE: Duration = Duration::from_secs(30);
+/// A collection does not wait longer for the agent.
+const SETTLE: Duration = Duration::from_secs(10);
+/// Rows in every state that pages follow: enough for a page that missed some.
+const ROWS_IN_STATE: usize = 16;
+
+impl Live {
+    /// Begins to watch a program; heap dumps and tables go into `folder`, and the sources of frames are
+    /// searched below `sources`. What is known by time is kept in the folder `past`, if there is one, and
+    /// what a server that is no more has kept of this program there is known again.
+    pub fn watch(
+        program: Arc<dyn Program>,
+        folder: PathBuf,
+        sources: Vec<PathBuf>,
+        past: Option<&Path>,
+    ) -> Arc<Live> {
+        let (past, mut earlier) = Past::open(past, program.pid());
+        let recorded = std::mem::take(&mut earlier.recorded);
+        let (snapshots, range) = recorded.snapshots();
+        let recording = earlier.recording.map(|(recording, _)| RecordingState {
+            recording,
+            on: false,
+            connected: false,
+            counting: recorded.tracked.is_some(),
+            snapshots,
+            range,
+        });
+        let status = Status {
+            recording,
+            schema: "tenure.live.state/1",
+            pid: program.pid(),
+            name: program.name(),
+            interval_ms: INTERVAL_MS,
+            sources: !sources.is_empty(),
+            ..Status::default()
+        };
+        let stem = format!("{}-{}", file_stem(&status.name), status.pid);
+        let live = Arc::new(Live {
+            program,
+            past: Mutex::new(past),
+            recorded: RwLock::new(recorded),
+            commands: Mutex::default(),
+            memory: Mutex::default(),
+            memory_wanted: AtomicBool::new(false),
+            rules: Chosen::default(),
+            dumps: Dumps::new(folder.clone(), stem.clone()),
+            shelf: Shelf::new(folder, stem),
+            sources,
+            status: watch::channel(status).0,
+            interval_ms: AtomicU64::new(INTERVAL_MS),
+            turn: Mutex::default(),
+            sites_asked: Mutex::default(),
+            samples_asked: Mutex::default(),
+            samples_wanted: Mutex::default(),
+            measuring: Mutex::default(),
+            finished: AtomicU64::new(0),
+            asking: Mutex::<Asking>::default(),
+            stop: AtomicBool::new(false),
+        });
+        live.take_up(&earlier);
+        let collectors = earlier.collectors;
+        live.thread("tenure-timeline", move |live| live.measure(collectors));
+        live.thread("tenure-memory", Live::ask_memory);
+        live.thread("tenure-save", Live::save_on_schedule);
+        live
+    }
+
+    /// Takes up what another server left.
+    fn take_up(&self, earlier: &Earlier) {
+        for (time_ms, path, joined) in &earlier.dumps {
+            if path.is_file() {
+                let opened = self.program.open_dump(path);
+                self.dumps
+                    .add(*time_ms, (path.clone(), opened), *joined, None);
+            }
+        }
+        for saved in &earlier.saved {
+            self.shelf.add(saved.clone());
+        }
+        let saved = self.shelf.list();
+        self.status.send_modify(|status| status.saved = saved);
+        if let Some(text) = &earlier.classes {
+            // It was right when it was kept.
+            let _ = self.choose(text);
+        }
+    }
+
+    /// What was being recorded when the server before this one ended; once.
+    pub fn resume(&self) -> Option<Recording> {
+        locked(&self.past).resume.take()
+    }
+
+    /// Removes what is kept of the past by time: the program has ended, and what was recorded is kept
+    /// elsewhere.
+    pub fn forget(&self) {
+        locked(&self.past).forget();
+    }
+
+    /// The ticks, until the program or the watch ends.
+    fn measure(self: &Arc<Self>, earlier: Option<Collectors>) {
+        let mut sampler = Sampler::after(earlier);
+        let mut started = None;
+        let mut sites = Instant::now();
+        while self.alive() {
+            let begun = Instant::now();
+            let process = process::read(self.program.pid());
+            let same = process.filter(|p| *started.get_or_insert(p.started) == p.started);
+            let Some(process) = same else {
+                self.end();
+                return;
+            };
+            let file = self
+                .program
+                .counters()
+                .and_then(|path| std::fs::read(path).ok());
+            let reading = Reading {
+                time_ms: now_ms(),
+                process,
+                container: container::read(self.program.pid()),
+                counters: file.and_then(|bytes| Counters::parse(&bytes).ok()),
+                memory: *locked(&self.memory),
+            };
+            self.note_missing(&reading);
+            let tracked = self.recorded(|recorded| recorded.tracked);
+            let (row, events) = sampler.tick(reading, tracked);
+            self.add(row, events, sampler.collectors());
+            let interval_ms = self.interval_ms.load(Ordering::Relaxed);
+            let sites_ms = (interval_ms * SITES_TICKS).clamp(SITES_MS[0], SITES_MS[1]);
+            if sites.elapsed() >= Duration::from_millis(sites_ms) {
+                sites = Instant::now();
+                self.ask_sites();
+                self.ask_samples();
+            }
+            let interval = Duration::from_millis(interval_ms);
+            // In short steps, so that the end is noticed.
+            while begun.elapsed() < interval && self.alive() {
+                let rest = interval.saturating_sub(begun.elapsed());
+                std::thread::sleep(rest.min(Duration::from_millis(250)));
+            }
+        }
+    }
+
+    fn note_missing(&self, reading: &Reading) {
+        let mut notes: Vec<String> = locked(&self.past).fault.iter().cloned().collect();
+        if reading.counters.is_none() {
+            notes.push(
+                "The VM has no counters file (-XX:-UsePerfData, or another user's).".to_owned(),
+            );
+        }
+        self.status.send_if_modified(|status| {
+            let changed = status.notes != notes;
+            status.notes = notes;
+            changed
+        });
+    }
+
+    fn add(&self, row: Row, events: Vec<EventKind>, collectors: Option<Collectors>) {
+        let (rows, last_event) = {
+            let mut past = locked(&self.past);
+            for event in events {
+                past.mark(row.time_ms, event);
+            }
+            past.collectors(collectors);
+            past.push(row);
+            let timeline = &past.timeline;
+            (
+                timeline.recent(ROWS_IN_STATE).copied().collect(),
+                timeline.last_event(),
+            )
+        };
+        let dumps = self.dumps.list();
+        self.status.send_modify(|status| {
+            status.rows = rows;
+            status.last_event = last_event;
+            status.dumps = dumps;
+        });
+    }
+
+    fn end(&self) {
+        self.mark("The program has ended");
+        locked(&self.commands).take();
+        self.status.send_modify(|status| status.ended = true);
+    }
+
+    fn ask_sites(&self) {
+        let Some(commands) = locked(&self.commands).clone() else {
+            return;
+        };
+        let waiting = self.recorded(|recorded| recorded.asked);
+        if waiting.is_some_and(|since| since.elapsed() < SITES_PATIENCE) {
+            return;
+        }
+        self.recorded_mut(|recorded| recorded.asked = Some(Instant::now()));
+        let _ = self.order_sites(&commands, Ask::Sites);
+    }
+
+    /// Requests a snapshot of the sites; how many will have come when it has.
+    fn order_sites(&self, commands: &Commands, ask: Ask) -> Result<u64, String> {
+        // Questions go out in the order of their numbers.
+        let mut asked = locked(&self.sites_asked);
+        let come = self.recorded(|recorded| recorded.sites);
+        commands(ask)?;
+        *asked = come.max(*asked) + 1;
+        Ok(*asked)
+    }
+
+    /// Changes the time between two rows.
+    ///
+    /// # Errors
+    /// When it is out of range.
+    pub fn set_interval(&self, ms: u64) -> Result<(), String> {
+        if !INTERVALS_MS.contains(&ms) {
+            return Err(format!("{ms} ms: expected 50 to 60000"));
+        }
+        self.interval_ms.store(ms, Ordering::Relaxed);
+        self.status.send_modify(|status| status.interval_ms = ms);
+        Ok(())
+    }
+
+    /// Collects garbage.
+    ///
+    /// # Errors
+    /// When the VM refuses, in words.
+    pub fn force_gc(&self) -> Result<(), String> {
+        self.busy("Collecting garbage", || {
+            let agent = locked(&self.commands).clone();
+            if let Some(commands) = &agent {
+                self.settle(commands)?;
+            }
+            self.mark("Force GC");
+            match (self.program.diagnose("GC.run"), agent) {
+                (Ok(_), _) => Ok(()),
+                (Err(_), Some(commands)) => commands(Ask::Gc),
+                (Err(error), None) => Err(error),
+            }
+        })?;
+        self.recorded_mut(|recorded| recorded.asked = None);
+        self.ask_sites();
+        Ok(())
+    }
+
+    /// Waits for a snapshot of the sites that is requested now: until it is asked, the agent holds
+    /// the youngest objects of each thread, so that a collection would not find them. Whether it came.
+    pub fn settle(&self, commands: &Commands) -> Result<bool, String> {
+        self.settle_within(commands, SETTLE)
+    }
+
+    fn settle_within(&self, commands: &Commands, patience: Duration) -> Result<bool, String> {
+        let begun = Instant::now();
+        let number = self.order_sites(commands, Ask::Sites)?;
+        let has_come = || self.recorded(|recorded| recorded.sites >= number);
+        while !has_come() {
+            if begun.elapsed() > patience || locked(&self.commands).is_none() {
+                // No one waits for this one any more.
+                self.recorded_mut(|recorded| recorded.sites = recorded.sites.max(number));
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(true)
+    }
+
+    /// What comes when its time has come comes now: a snapshot of the sites, for which this waits if
+    /// there is a recording, sizes with the next table, and memory by category with one of the next rows.
+    ///
+    /// # Errors
+    /// When the agent does not answer.
+    pub fn snapshot(&self) -> Result<(), String> {
+        self.memory_wanted.store(true, Ordering::Relaxed);
+        let Some(commands) = self.commands() else {
+            return Ok(());
+        };
+        if !self.settle_within(&commands, SITES_PATIENCE)? {
+            return Err("the agent has not answered".to_owned());
+        }
+        if self.status.borrow().cpu {
+            self.settle_samples(&commands, Ask::SamplesSoFar)
+                .map_err(|fault| fault.message)?;
+        }
+        self.recorded_mut(|recorded| recorded.fills.read_again());
+        Ok(())
+    }
+
+    /// The JNI references that exist, as the agent says it now.
+    fn held(&self, commands: &Commands) -> Option<Held> {
+        let sent = || self.recorded(|recorded| recorded.references);
+        let (before, begun) = (sent(), Instant::now());
+        self.order_sites(commands, Ask::References).ok()?;
+        while sent() == before && begun.elapsed() < SETTLE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.recorded(|recorded| recorded.profile().map(held))
+    }
+
+    /// Takes a heap dump and gives its number. It is a snapshot if the agent is there and can make one; else the agent
+    /// writes it in a full recording, and the VM itself otherwise. Objects that a recording tracks know the stack that allocated them,
+    /// unless the VM writes it.
+    ///
+    /// # Errors
+    /// When the VM refuses, in words.
+    pub fn dump(self: &Arc<Self>) -> Result<usize, String> {
+        self.busy("Taking a heap dump", || {
+            self.mark("Heap dump");
+            let agent = locked(&self.commands).clone();
+            let snapshot = match &agent {
+                Some(commands) => self.dump_by_copy(commands),
+                None => Err("the agent is not loaded; Record loads it".to_owned()),
+            };
+            let (number, written) = match snapshot {
+                Ok(taken) => taken,
+                Err(why) => self.dump_by_another(agent, why)?,
+            };
+            self.dumps.set_written(number, written);
+            let dumps = self.dumps.list();
+            self.status.send_modify(|status| status.dumps = dumps);
+            Ok(number)
+        })
+    }
+
+    /// Whether the agent is there and tracks all objects.
+    fn records_in_full(&self) -> bool {
+        matches!(
+            self.status.borrow().recording,
+            Some(RecordingState {
+                recording: Recording::Full { .. },
+                connected: true,
+                ..
+            })
+        )
+    }
+
+    /// Takes a dump of a copy of the program.
+    fn dump_by_copy(&self, commands: &Commands) -> Result<(usize, Written), String> {
+        let (path, file) = self.dumps.create().map_err(|error| error.to_string())?;
+        let held = self.held(commands);
+        let taken = self.program.snapshot(file);
+        let taken = taken.inspect_err(|_| drop(fs::remove_file(&path)))?;
+        let written = Written {
+            by: Writer::Snapshot,
+            stopped_us: micros(taken.stopped),
+            no_snapshot: None,
+        };
+        let joined = self.records_in_full() && taken.with_stack > 0;
+        let number = self.add_dump(path, joined, held);
+        Ok((number, written))
+    }
+
+    /// Has the agent or the VM write a dump.
+    fn dump_by_another(
+        &self,
+        agent: Option<Arc<Commands>>,
+        why: String,
+    ) -> Result<(usize, Written), String> {
+        let full = agent.clone().filter(|_| self.records_in_full());
+        let (number, by, begun) = match full {
+            Some(commands) => {
+                let before = self.dumps.count();
+                let begun = Instant::now();
+                commands(Ask::Dump)?;
+                let done = || (self.dumps.count() > before).then_some(before + 1);
+                let possible = || locked(&self.commands).is_some();
+                (self.dumps.wait(done, possible)?, Writer::Agent, begun)
+            }
+            None => {
+                let path = self.dumps.next_path().map_err(|error| error.to_string())?;
+                let held = agent.and_then(|commands| self.held(&commands));
+                let begun = Instant::now();
+                self.program.dump(&path, true)?;
+                (self.add_dump(path, false, held), Writer::Vm, begun)
+            }
+        };
+        let written = Written {
+            by,
+            stopped_us: micros(begun.elapsed()),
+            no_snapshot: Some(why),
+        };
+        Ok((number, written))
+    }
+
+    /// Starts to count allocations, or continues with it.
+    ///
+    /// # Errors
+    /// When no agent can be loaded, in words.
+    pub fn start_recording(self: &Arc<Self>, recording: Recording) -> Result<(), String> {
+        self.busy("Starting to record", || {
+            let connected = locked(&self.commands).clone();
+            match connected {
+                Some(commands) => commands(Ask::Allocations(true))?,
+                None => {
+                    let agent = self.program.record(recording)?;
+                    self.connect(agent);
+                }
+            }
+            self.set_recording(true);
+            self.mark("Recording started");
+            Ok(())
+        })?;
+        self.ask_sites();
+        Ok(())
+    }
+
+    /// Stops counting new allocations. Frees of what was counted are still noticed.
+    ///
+    /// # Errors
+    /// When nothing is being recorded.
+    pub fn stop_recording(&self) -> Result<(), String> {
+        self.busy("Stopping the recording", || {
+            let commands = locked(&self.commands).clone();
+            let commands = commands.ok_or("nothing is being recorded")?;
+            self.order_sites(&commands, Ask::Sites)?;
+            commands(Ask::Allocations(false))?;
+            self.set_recording(false);
+            self.mark("Recording stopped");
+            Ok(())
+        })
+    }
+
+    pub(crate) fn set_recording(&self, on: bool) {
+        locked(&self.past).on(on);
+        self.status.send_modify(|status| {
+            if let Some(state) = &mut status.recording {
+                state.on = on;
+            }
+        });
+    }
+}
+
+/// A time in microseconds.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A part of a file name made of a program's name.
+fn file_stem(name: &str) -> String {
+    let last = name.rsplit(['/', ' ']).next().unwrap_or(name);
+    let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let stem: String = last.chars().filter(|c| kept(*c)).take(60).collect();
+    if stem.is_empty() {
+        "java".to_owned()
+    } else {
+        stem
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_parts_of_file_names() {
+        assert_eq!(file_stem("/opt/app/shop.jar"), "shop.jar");
+        assert_eq!(file_stem("com.example.Main"), "com.example.Main");
+        assert_eq!(file_stem("<>"), "java");
+    }
+}

@@ -1,0 +1,462 @@
+//! The agent's stream, taken apart while it arrives: records become a profile, allocation sites a
+//! snapshot, and each heap dump a file of its own that every heap tool opens, because the names,
+//! classes and stacks that came before go into it too.
+
+use crate::persist::journal_filter::Kept;
+use hprof::{Header, HeaderError, RawRecord, RecordTag};
+use live_analysis::class_filters::Answers;
+use live_analysis::references::{Held, held};
+use profile::{NameId, Profile, StreamReader, TraceId};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use thiserror::Error;
+use vmpi::{ClassOptions, Share};
+
+/// Bytes of tag, time and length.
+const HEAD: usize = 9;
+/// The header is a short text and three words.
+const MOST_HEADER: usize = 256;
+/// A record that is no heap dump and longer than this is no record of an agent.
+const MOST_BODY: usize = 256 << 20;
+
+/// Why a stream cannot be followed any further.
+#[derive(Debug, Error)]
+pub enum TapError {
+    /// It is no binary profile.
+    #[error("the agent does not send the binary form: {0}")]
+    Header(HeaderError),
+    /// A record claims a length that none has.
+    #[error("a record of the agent claims {0} bytes")]
+    Length(u64),
+    /// A dump cannot be stored.
+    #[error("cannot store the heap dump: {0}")]
+    Store(io::Error),
+}
+
+/// What a stream brought.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrived {
+    /// A table of allocation sites; it is in the profile now.
+    Sites,
+    /// A heap dump begins.
+    DumpBegun,
+    /// How many JNI references there are, by class and stack; the table is in the profile now.
+    ReferenceTable,
+    /// Each JNI reference that exists.
+    References,
+    /// CPU samples; they were added to those of the profile.
+    Samples,
+    /// Contention of monitors; it was added to that of the profile.
+    Contention,
+    /// Live objects that were requested; their stacks by the agent's numbers.
+    Listing(Box<vmpi::Listing>),
+    /// How big and how full live objects are; their classes and stacks by the agent's numbers.
+    Fills(Box<vmpi::Fills>),
+    /// Something is missing or not measured as requested, in the agent's words.
+    Note(String),
+    /// It is whole and lies here, with the references that native code held.
+    Dump(PathBuf, Held),
+}
+
+/// A dump being written.
+struct Storing {
+    path: PathBuf,
+    file: BufWriter<File>,
+    held: Held,
+    /// A dump of version 1.0.1 is one record without an end.
+    single: bool,
+}
+
+/// Where a heap dump is put.
+pub type NextDump = Box<dyn FnMut() -> io::Result<(PathBuf, File)> + Send + Sync>;
+
+/// Takes a stream apart. Bytes in, events out; pieces may be of any size.
+pub struct Tap {
+    waiting: Vec<u8>,
+    reader: Option<StreamReader>,
+    /// The header of this stream has come.
+    is_open: bool,
+    /// What a server that comes later needs.
+    kept: Kept,
+    /// Header and every record that is not about one heap or one table.
+    prelude: Vec<u8>,
+    storing: Option<Storing>,
+    /// Bytes of a heap segment still to come.
+    segment: u64,
+    next_dump: NextDump,
+    answers: Answers,
+}
+
+impl std::fmt::Debug for Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tap")
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tap {
+    /// A tap that stores heap dumps where `next_dump` says.
+    pub fn new(next_dump: NextDump) -> Tap {
+        Tap {
+            waiting: Vec::new(),
+            reader: None,
+            is_open: false,
+            kept: Kept::default(),
+            prelude: Vec::new(),
+            storing: None,
+            segment: 0,
+            next_dump,
+            answers: Answers::default(),
+        }
+    }
+
+    /// Another stream of the same agent follows; what was recorded so far stays.
+    pub fn go_on(&mut self, next_dump: NextDump) {
+        self.waiting.clear();
+        self.is_open = false;
+        self.kept = Kept::default();
+        self.prelude.clear();
+        self.storing = None;
+        self.segment = 0;
+        self.next_dump = next_dump;
+    }
+
+    /// What a server that comes later needs of what has arrived.
+    pub(crate) fn kept(&mut self) -> &mut Kept {
+        &mut self.kept
+    }
+
+    /// What has been recorded so far.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.reader.as_ref().map(StreamReader::profile)
+    }
+
+    /// A class by the agent's number; the empty name for another.
+    pub(crate) fn class(&self, serial: hprof::Serial) -> NameId {
+        let reader = self.reader.as_ref();
+        reader.map_or(NameId::default(), |reader| reader.class(serial))
+    }
+
+    /// A stack by the agent's number.
+    pub(crate) fn trace(&self, serial: hprof::Serial) -> Option<TraceId> {
+        self.reader.as_ref()?.trace(serial)
+    }
+
+    /// What factories of the program have said of classes so far.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Takes what they have said, by rows of nine bytes.
+    fn class_options(&mut self, body: &[u8]) {
+        let Some(reader) = &self.reader else { return };
+        // Each record is the whole of it.
+        self.answers.clear();
+        for row in body.chunks_exact(9) {
+            let word =
+                |at: usize| u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+            let share = Share::new(f64::from(word(5)) / 1e6).unwrap_or_default();
+            let options = ClassOptions::from_bits(row[4] & 31, share);
+            let answer = (row[4] & 1 << 7 == 0).then_some(options);
+            self.answers
+                .insert(reader.class(hprof::Serial(word(0))), answer);
+        }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// When the stream cannot be followed any further.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Arrived>, TapError> {
+        let mut arrived = Vec::new();
+        let mut bytes = bytes;
+        if self.segment > 0 {
+            let used = usize::try_from(self.segment)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
+            self.store(&bytes[..used])?;
+            self.segment -= used as u64;
+            bytes = &bytes[used..];
+            arrived.extend(self.end_of_single()?);
+        }
+        self.waiting.extend_from_slice(bytes);
+        let mut at = 0;
+        if !self.is_open {
+            at = self.header()?;
+        }
+        if self.is_open {
+            while let Some(used) = self.record(at, &mut arrived)? {
+                at += used;
+            }
+        }
+        self.waiting.drain(..at);
+        Ok(arrived)
+    }
+
+    /// Reads the header if it is there, and gives its length.
+    fn header(&mut self) -> Result<usize, TapError> {
+        let text = self.waiting.iter().position(|byte| *byte == 0);
+        let whole = text.is_some_and(|end| self.waiting.len() >= end + 13);
+        if !whole && self.waiting.len() < MOST_HEADER && text.is_none_or(|end| end < MOST_HEADER) {
+            return Ok(0);
+        }
+        let header = Header::parse(&self.waiting).map_err(TapError::Header)?;
+        let length = usize::try_from(header.len).unwrap_or(self.waiting.len());
+        let header_bytes = self.waiting.get(..length).unwrap_or_default();
+        self.prelude.extend_from_slice(header_bytes);
+        self.kept.header(header_bytes);
+        match &mut self.reader {
+            Some(reader) => reader.go_on(&header),
+            None => self.reader = Some(StreamReader::new(&header)),
+        }
+        self.is_open = true;
+        Ok(length)
+    }
+
+    /// Handles the record at `at` if enough of it is there, and gives the bytes used.
+    fn record(&mut self, at: usize, arrived: &mut Vec<Arrived>) -> Result<Option<usize>, TapError> {
+        let Some(head) = self.waiting.get(at..at + HEAD) else {
+            return Ok(None);
+        };
+        let word = |n: usize| u32::from_be_bytes([head[n], head[n + 1], head[n + 2], head[n + 3]]);
+        let (tag, time_us, length) = (head[0], word(1), word(5));
+        let known = RecordTag::from_u8(tag);
+        if matches!(
+            known,
+            Some(RecordTag::HeapDump | RecordTag::HeapDumpSegment)
+        ) {
+            return self.segment(at, length, known, arrived).map(Some);
+        }
+        if length as usize > MOST_BODY {
+            return Err(TapError::Length(u64::from(length)));
+        }
+        let end = at + HEAD + length as usize;
+        let Some(record) = self.waiting.get(at..end) else {
+            return Ok(None);
+        };
+        let record = record.to_vec();
+        let raw = RawRecord {
+            at: hprof::FileOffset(0),
+            tag,
+            time_us,
+            length,
+            body: &record[HEAD..],
+        };
+        if let Some(reader) = &mut self.reader {
+            reader.record(&raw);
+        }
+        match known {
+            Some(RecordTag::AllocSites) if self.is_cut() => {}
+            Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
+            Some(RecordTag::JniReferences) => arrived.push(Arrived::ReferenceTable),
+            Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
+            Some(RecordTag::CpuSamples) => arrived.push(Arrived::Samples),
+            Some(RecordTag::MonitorTimes) => arrived.push(Arrived::Contention),
+            Some(RecordTag::ClassOptions) => self.class_options(&record[HEAD..]),
+            Some(RecordTag::Instances) => {
+                let listing = vmpi::Listing::decode(&record[HEAD..]);
+                arrived.extend(listing.map(|listing| Arrived::Listing(Box::new(listing))));
+            }
+            Some(RecordTag::Fills) => {
+                let fills = vmpi::Fills::decode(&record[HEAD..]);
+                arrived.extend(fills.map(|fills| Arrived::Fills(Box::new(fills))));
+            }
+            Some(RecordTag::HeapDumpEnd) => {
+                self.store(&record)?;
+                arrived.extend(self.end()?);
+            }
+            Some(
+                RecordTag::Utf8
+                | RecordTag::LoadClass
+                | RecordTag::UnloadClass
+                | RecordTag::Frame
+                | RecordTag::Trace
+                | RecordTag::StartThread
+                | RecordTag::EndThread,
+            ) => {
+                self.prelude.extend_from_slice(&record);
+                if self.storing.is_some() {
+                    self.store(&record)?;
+                }
+                if known == Some(RecordTag::Utf8) {
+                    arrived.extend(self.note(&record[HEAD..]));
+                }
+            }
+            _ => {}
+        }
+        if let Some(tag) = known {
+            self.kept.record(tag, record);
+        }
+        Ok(Some(HEAD + length as usize))
+    }
+
+    /// A note of the agent's, which is a name that nothing refers to (`NOTE: ...`), if the body of
+    /// a name is one.
+    fn note(&self, body: &[u8]) -> Option<Arrived> {
+        let ids = self.reader.as_ref()?.id_size().bytes();
+        let text = body.get(ids..)?.strip_prefix(b"NOTE: ")?;
+        let text = hprof::decode_modified_utf8(text).into_owned();
+        Some(Arrived::Note(text))
+    }
+
+    /// Whether the last table had not room for its numbers: one with whole numbers follows it.
+    fn is_cut(&self) -> bool {
+        let table = self.profile().and_then(|profile| profile.sites.as_ref());
+        let is_full = |site: &profile::Site| {
+            let allocated = site.allocated;
+            allocated.bytes.max(allocated.objects) == u64::from(u32::MAX)
+        };
+        table.is_some_and(|table| table.sites().iter().any(is_full))
+    }
+
+    /// Begins a segment, and stores what of it is there.
+    fn segment(
+        &mut self,
+        at: usize,
+        length: u32,
+        tag: Option<RecordTag>,
+        arrived: &mut Vec<Arrived>,
+    ) -> Result<usize, TapError> {
+        if self.storing.is_none() {
+            let (path, file) = (self.next_dump)().map_err(TapError::Store)?;
+            let mut file = BufWriter::with_capacity(1 << 20, file);
+            file.write_all(&self.prelude).map_err(TapError::Store)?;
+            self.storing = Some(Storing {
+                path,
+                file,
+                held: self.profile().map(held).unwrap_or_default(),
+                single: tag == Some(RecordTag::HeapDump),
+            });
+            arrived.push(Arrived::DumpBegun);
+        }
+        let rest = self.waiting.len() - at - HEAD;
+        let there = rest.min(length as usize);
+        let bytes = self.waiting[at..at + HEAD + there].to_vec();
+        self.store(&bytes)?;
+        self.segment = u64::from(length) - there as u64;
+        arrived.extend(self.end_of_single()?);
+        Ok(HEAD + there)
+    }
+
+    fn end_of_single(&mut self) -> Result<Option<Arrived>, TapError> {
+        let single = self.storing.as_ref().is_some_and(|storing| storing.single);
+        if single && self.segment == 0 {
+            return self.end();
+        }
+        Ok(None)
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Result<(), TapError> {
+        match &mut self.storing {
+            Some(storing) => storing.file.write_all(bytes).map_err(TapError::Store),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self) -> Result<Option<Arrived>, TapError> {
+        let Some(mut storing) = self.storing.take() else {
+            return Ok(None);
+        };
+        storing.file.flush().map_err(TapError::Store)?;
+        Ok(Some(Arrived::Dump(storing.path, storing.held)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(tag: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag, 0, 0, 0, 0];
+        out.extend((body.len() as u32).to_be_bytes());
+        out.extend(body);
+        out
+    }
+
+    /// A stream with a name, a class, a stack, its sites, and a dump in two segments.
+    fn stream() -> (Vec<u8>, Vec<u8>) {
+        let mut prelude = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        prelude.extend(record(0x01, b"\0\0\0\x01Thing"));
+        prelude.extend(record(
+            0x02,
+            &[0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1],
+        ));
+        prelude.extend(record(0x05, &[0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0]));
+        let mut sites = vec![0u8; 34];
+        sites[33] = 1;
+        sites.push(0);
+        for n in [9u32, 3, 32, 2, 80, 5] {
+            sites.extend(n.to_be_bytes());
+        }
+        let mut whole = prelude.clone();
+        whole.extend(record(0x06, &sites));
+        let dump = [
+            record(0x1c, &[5, 0, 0, 0, 7]),
+            record(0x1c, &[]),
+            record(0x2c, &[]),
+        ]
+        .concat();
+        whole.extend(&dump);
+        whole.extend(record(0x06, &sites));
+        (whole, [prelude, dump].concat())
+    }
+
+    #[test]
+    fn a_stream_in_any_pieces_gives_its_sites_and_a_dump_that_stands_alone() {
+        let (whole, dump) = stream();
+        for size in [1, 2, 7, 64, 4096] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("d.hprof");
+            let target = path.clone();
+            let mut tap = Tap::new(Box::new(move || {
+                Ok((target.clone(), File::create(&target)?))
+            }));
+            let mut arrived = Vec::new();
+            for piece in whole.chunks(size) {
+                arrived.extend(tap.push(piece).unwrap());
+            }
+            let expected = [
+                Arrived::Sites,
+                Arrived::DumpBegun,
+                Arrived::Dump(path.clone(), Vec::new()),
+                Arrived::Sites,
+            ];
+            assert_eq!(arrived, expected, "pieces of {size}");
+            assert_eq!(std::fs::read(&path).unwrap(), dump, "pieces of {size}");
+            let profile = tap.profile().unwrap();
+            let site = profile.sites.as_ref().unwrap().sites()[0];
+            assert_eq!(profile.names.get(site.class), "Thing");
+            assert_eq!((site.live.objects, site.live.bytes), (2, 32));
+            assert_eq!((site.allocated.objects, site.allocated.bytes), (5, 80));
+        }
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused_and_nothing_is_allocated_for_claims() {
+        let none = || Tap::new(Box::new(|| Err(io::Error::other("no dump"))));
+        assert!(matches!(
+            none().push(&[b'x'; 300]),
+            Err(TapError::Header(_))
+        ));
+        let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        bytes.extend([1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        assert!(matches!(none().push(&bytes), Err(TapError::Length(_))));
+    }
+
+    #[test]
+    fn a_note_arrives_as_text_and_is_no_name() {
+        let (mut stream, _) = stream();
+        stream.extend(record(0x01, b"\0\0\0\x02NOTE: memory= is reached"));
+        stream.extend(record(0x01, b"\0\0\0\x03NOTES"));
+        stream.extend(record(0x01, b"\0"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.hprof");
+        let mut tap = Tap::new(Box::new(move || Ok((path.clone(), File::create(&path)?))));
+        let arrived = tap.push(&stream).unwrap().into_iter();
+        let notes = arrived.filter(|event| matches!(event, Arrived::Note(_)));
+        let notes: Vec<_> = notes.collect();
+        assert_eq!(notes, [Arrived::Note("memory= is reached".to_owned())]);
+    }
+}

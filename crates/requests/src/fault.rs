@@ -1,0 +1,106 @@
+//! Why there is no answer.
+
+use heap_analysis::sets::set::SetError;
+use heap_graph::HeapError;
+use heap_query::{Place, QueryError};
+use serde::Serialize;
+
+/// What kind of fault; part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The parameters are invalid.
+    BadRequest,
+    /// Not from our own page, or without the token.
+    Forbidden,
+    /// No such view, object, class.
+    NotFound,
+    /// The index is still being built: repeat the request.
+    NotReady,
+    /// The answer is being computed: repeat the request.
+    Later,
+    /// The dump cannot be used, or the answer could not be made.
+    Failed,
+}
+
+/// A fault: `{"schema":"tenure.error/1","error":{"kind":..,"message":..}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// What kind.
+    pub kind: FaultKind,
+    /// In words.
+    pub message: String,
+    /// Where in the text of a query it lies, if it lies there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Box<Place>>,
+}
+
+impl Fault {
+    /// The parameters are invalid.
+    pub fn bad(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::BadRequest, message)
+    }
+
+    /// Not from our own page, or without the token.
+    pub fn forbidden(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::Forbidden, message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::NotFound, message)
+    }
+
+    /// Not yet.
+    pub fn not_ready(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::NotReady, message)
+    }
+
+    /// Someone works on it.
+    pub fn later() -> Fault {
+        Fault::new(FaultKind::Later, "this is being computed")
+    }
+
+    /// It went wrong.
+    pub fn failed(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::Failed, message)
+    }
+
+    fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
+        Fault {
+            kind,
+            message: message.into(),
+            place: None,
+        }
+    }
+}
+
+impl From<QueryError> for Fault {
+    fn from(error: QueryError) -> Self {
+        let message = error.to_string();
+        match error {
+            QueryError::Text { place, .. } => Fault {
+                place: Some(Box::new(place)),
+                ..Fault::bad(message)
+            },
+            QueryError::Run(_) | QueryError::Stopped(_) => Fault::bad(message),
+            QueryError::Heap(_) => Fault::failed(message),
+        }
+    }
+}
+
+impl From<HeapError> for Fault {
+    fn from(error: HeapError) -> Self {
+        Fault::failed(error.to_string())
+    }
+}
+
+impl From<SetError> for Fault {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::Unreadable(_) | SetError::Unasked(_) => Fault::bad(error.to_string()),
+            SetError::Unknown(_) => Fault::not_found(error.to_string()),
+            SetError::Heap(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What is asked: the query part of an address, checked.
+
+use crate::fault::Fault;
+use heap_analysis::paths::Exclusions;
+use heap_analysis::sets::set::SetSpec;
+use heap_analysis::tables::group::GroupBy;
+use heap_analysis::tables::histogram::SortBy;
+use heap_graph::{Heap, ObjIdx};
+use hprof::NoObjectId;
+use regex::Regex;
+use std::collections::BTreeMap;
+
+/// Rows of a page when nothing else is requested.
+pub const ROWS: usize = 100;
+
+/// Most rows of one answer.
+pub const MOST_ROWS: usize = 1_000_000;
+
+/// The parameters, in the order of their names.
+#[derive(Clone, Debug, Default)]
+pub struct Params(BTreeMap<String, String>);
+
+impl Params {
+    /// From pairs; of a name given twice the last counts.
+    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Params {
+        Params(pairs.into_iter().filter(|(_, v)| !v.is_empty()).collect())
+    }
+
+    /// From `a=1&b=2` of our own, without escapes.
+    pub fn parse(text: &str) -> Params {
+        let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+        Params::new(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())))
+    }
+
+    /// One more, or another text for one of them.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Params {
+        self.0.remove(name);
+        if !value.is_empty() {
+            self.0.insert(name.to_owned(), value.to_owned());
+        }
+        self
+    }
+
+    /// The text of one.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// One text per question: what is equal has the same answer.
+    pub fn key(&self, view: &str) -> String {
+        let asked: Vec<_> = self.iter().filter(|(name, _)| *name != "soon").collect();
+        format!("{view} {asked:?}")
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
+    }
+
+    /// A whole number.
+    pub fn number(&self, name: &str, default: usize) -> Result<usize, Fault> {
+        match self.get(name) {
+            None => Ok(default),
+            Some(text) => text
+                .parse()
+                .map_err(|_| Fault::bad(format!("{name}={text}: expected a whole number"))),
+        }
+    }
+
+    /// `1` or `true`.
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("1" | "true"))
+    }
+
+    /// Where the page begins.
+    pub fn offset(&self) -> Result<usize, Fault> {
+        self.number("offset", 0)
+    }
+
+    /// How many rows.
+    pub fn limit(&self, default: usize) -> Result<usize, Fault> {
+        Ok(self.number("limit", default)?.min(MOST_ROWS))
+    }
+
+    /// A regular expression.
+    pub fn regex(&self, name: &str) -> Result<Option<Regex>, Fault> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let made = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
+        made.map(Some)
+            .map_err(|error| Fault::bad(format!("{name}: {error}")))
+    }
+
+    /// The object that `id` names.
+    pub fn object(&self, heap: &Heap) -> Result<ObjIdx, Fault> {
+        self.optional_object(heap)?
+            .ok_or_else(|| Fault::bad("id is missing: expected an object id such as 0x7f001000"))
+    }
+
+    /// The object that `id` names, if it is given.
+    pub fn optional_object(&self, heap: &Heap) -> Result<Option<ObjIdx>, Fault> {
+        let Some(text) = self.get("id") else {
+            return Ok(None);
+        };
+        let id = text.parse();
+        let id = id.map_err(|error: NoObjectId| Fault::bad(format!("{text}: {error}")))?;
+        let found = heap.find(id);
+        found
+            .map(Some)
+            .ok_or_else(|| Fault::not_found(format!("no object {id} in this dump")))
+    }
+
+    /// The set that `set` names.
+    pub fn set(&self) -> Result<Option<SetSpec>, Fault> {
+        let parse = |text: &str| text.parse::<SetSpec>().map_err(Fault::from);
+        self.get("set").map(parse).transpose()
+    }
+
+    /// `by`.
+    pub fn by(&self) -> Result<GroupBy, Fault> {
+        Ok(match self.get("by") {
+            None | Some("class") => GroupBy::Class,
+            Some("superclass") => GroupBy::Superclass,
+            Some("loader") => GroupBy::Loader,
+            Some("package") => GroupBy::Package,
+            Some("heap") => GroupBy::Heap,
+            Some("site") => GroupBy::Site,
+            Some(other) => {
+                return Err(Fault::bad(format!(
+                    "by={other}: expected class, superclass, loader, package, heap or site"
+                )));
+            }
+        })
+    }
+
+    /// `sort`.
+    pub fn sort(&self) -> Result<SortBy, Fault> {
+        Ok(match self.get("sort") {
+            None | Some("retained") => SortBy::Retained,
+            Some("shallow") => SortBy::Shallow,
+            Some("objects") => SortBy::Objects,
+            Some("name") => SortBy::Name,
+            Some(other) => {
+                return Err(Fault::bad(format!(
+                    "sort={other}: expected retained, shallow, objects or name"
+                )));
+            }
+        })
+    }
+
+    /// The exclusions to try one after the other: those of `exclude`, else all and then none.
+    pub fn exclusions(&self) -> Result<Vec<Exclusions>, Fault> {
+        Exclusions::to_try(self.get("exclude"))
+            .map_err(|error| Fault::bad(format!("exclude={error}")))
+    }
+}
