@@ -50,6 +50,15 @@ const QUESTIONS: &[(&str, &str)] = &[
     ("collectors --gc generational", "collectors"),
     ("events EVENTS", "events"),
     ("profile PROFILE", "profile"),
+    ("profile PROFILE --base PROFILE", "profile_difference"),
+    ("events EVENTS --object 0x10000020", "trail"),
+    ("check HEAP --baseline base.json", "check"),
+];
+
+/// Commands that write a file, whose name is their last word, with the schema of what is in it.
+const WRITTEN: &[(&str, &str)] = &[
+    ("check HEAP --write-baseline base.json", "baseline"),
+    ("report HEAP -o report.json", "report"),
 ];
 
 fn tenure(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -75,6 +84,9 @@ fn inputs() -> (tempfile::TempDir, String) {
         at,
         &["collectors", "--gc", "generational", "--record", "run.vmpi"],
     );
+    assert_eq!(made.0, Some(0), "{}", made.2);
+    let baseline = ["check", "heap.hprof", "--write-baseline", "base.json"];
+    let made = tenure(at, &baseline);
     assert_eq!(made.0, Some(0), "{}", made.2);
     let rows = tenure(
         at,
@@ -103,8 +115,18 @@ fn what_is_printed_is_what_the_schema_files_declare() {
     let (folder, id) = inputs();
     let at = folder.path();
     let mut problems = Vec::new();
-    for (question, name) in QUESTIONS {
-        let (code, out, error) = tenure(at, &arguments(question, &id, "--json"));
+    let written = WRITTEN.iter().map(|(question, name)| {
+        let words = arguments(question, &id, "--force");
+        let (code, _, error) = tenure(at, &words);
+        let file = question.rsplit(' ').next().unwrap_or_default();
+        let text = std::fs::read_to_string(at.join(file)).unwrap_or_default();
+        (*question, *name, (code, text, error))
+    });
+    let printed = QUESTIONS.iter().map(|(question, name)| {
+        let words = arguments(question, &id, "--json");
+        (*question, *name, tenure(at, &words))
+    });
+    for (question, name, (code, out, error)) in written.chain(printed) {
         let Ok(answer) = serde_json::from_str::<Value>(&out) else {
             problems.push(format!("{question}: exit {code:?}, no JSON: {error}"));
             continue;
@@ -181,8 +203,9 @@ fn answers_are_printed_as_tables_for_programs() {
             without.push(*question);
         }
     }
-    // A heap without any of these.
-    assert_eq!(without, ["secrets HEAP", "android HEAP"]);
+    // A heap without any of these, and profiles without a difference.
+    let empty = "profile PROFILE --base PROFILE";
+    assert_eq!(without, ["secrets HEAP", "android HEAP", empty]);
 
     // The numbers are those of JSON, all of them.
     let json = tenure(at, &["histogram", "heap.hprof", "--json"]).1;

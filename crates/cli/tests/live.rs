@@ -1,5 +1,6 @@
 //! The live page of real programs with known populations, through the binary.
 
+use crate::json_schema::{misfits, published};
 use crate::watched::{Lab, Page, Program, java, jvm_of, lab, run_live, wait};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -237,6 +238,18 @@ fn saved(program: &mut Program, page: &Page) {
     assert_eq!(page.ask("GET", "api/v1/compare?from=1&to=9").0, 404);
     let source = page.json("source?frame=Populations.keep(Populations.java:23)");
     assert_eq!((&source["line"], &source["first"]), (&23.into(), &1.into()));
+    for question in [
+        "state",
+        "timeline",
+        "stacks",
+        "options",
+        "source?frame=Populations.keep(Populations.java:23)",
+    ] {
+        let name = question.split('?').next().unwrap_or_default();
+        let declared = published(&format!("live.{name}"));
+        let found = misfits(&declared, &page.json(question));
+        assert!(found.is_empty(), "{question}: {found:#?}");
+    }
     let line = source["lines"][22].as_str().expect("the line");
     assert!(line.contains("new Node()"), "{line}");
     assert_eq!(

@@ -130,6 +130,16 @@ fn exit_codes_tell_how_it_went() {
             0,
         ),
         (
+            &[
+                "paths",
+                "--exclude=soft,weak",
+                "--exclude=final",
+                "--class=shop.Order",
+                "shop.hprof",
+            ],
+            0,
+        ),
+        (
             &["paths", "--exclude=my", "--class=shop.Order", "shop.hprof"],
             2,
         ),

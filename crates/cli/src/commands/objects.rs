@@ -3,7 +3,7 @@
 use super::described::{help, word};
 use super::histogram::{By, Sort};
 use super::query::fault;
-use super::target::{Dump, limit};
+use super::target::{Dump, exclusions, limit};
 use crate::Outcome;
 use crate::exit::{Exit, NotFound, Usage};
 use crate::session::Session;
@@ -39,8 +39,8 @@ pub struct Args {
     /// Merged shortest paths from the roots to the objects
     #[arg(long)]
     paths: bool,
-    #[arg(long, value_name = "KINDS", help = help("merged_paths", "exclude"), requires = "paths")]
-    exclude: Option<String>,
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = Exclusions::WORDS, hide_possible_values = true, help = help("merged_paths", "exclude"), requires = "paths")]
+    exclude: Vec<String>,
     #[arg(long, value_enum, help = help("objects", "sort"), default_value = word("objects", "sort"))]
     sort: Sort,
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
@@ -101,7 +101,7 @@ impl Args {
         objects: &Selection,
     ) -> Outcome {
         let mut found = None;
-        for exclude in Exclusions::to_try(self.exclude.as_deref()).map_err(Usage)? {
+        for exclude in exclusions(&self.exclude)? {
             let options = MergedOptions {
                 max_paths: 10_000,
                 depth: 24,

@@ -1,7 +1,7 @@
 //! `tenure paths`.
 
 use super::described::help;
-use super::target::{file_and_id, find_classes, find_object, limit};
+use super::target::{exclusions, file_and_id, find_classes, find_object, limit};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
@@ -26,8 +26,8 @@ pub struct Args {
     /// Number of paths [default: 1], with --class children per node [default: 5]; 0 for all
     #[arg(short = 'n', long, aliases = ["count", "top"], value_name = "N")]
     limit: Option<usize>,
-    #[arg(long, value_name = "KINDS", help = help("paths", "exclude"))]
-    exclude: Option<String>,
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = Exclusions::WORDS, hide_possible_values = true, help = help("paths", "exclude"))]
+    exclude: Vec<String>,
     /// With --class: levels of the merged tree
     #[arg(long, value_name = "N", default_value_t = 24)]
     depth: usize,
@@ -56,7 +56,7 @@ impl Args {
     fn of_object(&self, session: &Session, heap: &Heap, id: ObjectId) -> Outcome {
         let target = find_object(heap, id)?;
         let mut answer = None;
-        for exclude in Exclusions::to_try(self.exclude.as_deref()).map_err(Usage)? {
+        for exclude in exclusions(&self.exclude)? {
             let options = PathOptions {
                 count: limit(self.limit, false, 1).unwrap_or(usize::MAX),
                 exclude,
@@ -83,7 +83,7 @@ impl Args {
         let classes = find_classes(heap, name)?;
         let objects = Selection::by(heap, |columns, o| classes.contains(&columns.class_of(o)));
         let mut answer = None;
-        for exclude in Exclusions::to_try(self.exclude.as_deref()).map_err(Usage)? {
+        for exclude in exclusions(&self.exclude)? {
             let options = MergedOptions {
                 max_paths: self.max_paths,
                 depth: self.depth,

@@ -3,6 +3,7 @@
 use crate::exit::{NotFound, Usage};
 use anyhow::Result;
 use clap::Args;
+use heap_analysis::paths::Exclusions;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{NoObjectId, ObjectId};
 use std::path::PathBuf;
@@ -67,4 +68,10 @@ pub fn limit(top: Option<usize>, is_data: bool, default: usize) -> Option<usize>
         None if is_data => None,
         None => Some(default),
     }
+}
+
+/// What `--exclude` names, given once or several times: the exclusions to try one after the other.
+pub(super) fn exclusions(words: &[String]) -> Result<Vec<Exclusions>, Usage> {
+    let text = words.join(",");
+    Exclusions::to_try((!words.is_empty()).then_some(&text)).map_err(Usage)
 }

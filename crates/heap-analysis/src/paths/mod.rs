@@ -35,6 +35,9 @@ impl Exclusions {
         phantom: true,
     };
 
+    /// The words that [`Exclusions::to_try`] takes.
+    pub const WORDS: [&str; 6] = ["none", "all", "soft", "weak", "final", "phantom"];
+
     /// The ones to try one after the other: those of `text` (`none`, `all`, or some of `soft`, `weak`,
     /// `final`, `phantom` with commas), else all and then none.
     ///

@@ -79,6 +79,15 @@ pub const ANSWERS: &[Answer] = &[
     own("collectors", "collectors", "CollectorsJson"),
 ];
 
+/// Answers of the addresses of a watched program that are no tables, which describe themselves. They have schema files only.
+pub const LIVE: &[Answer] = &[
+    own("live.state", "", "Status"),
+    own("live.timeline", "", "TimelineAnswer"),
+    own("live.stacks", "", "Stacks"),
+    own("live.options", "", "Lines"),
+    own("live.source", "", "Source"),
+];
+
 /// The crates whose types answers consist of.
 const CRATES: &[&str] = &[
     "hprof",
@@ -89,6 +98,9 @@ const CRATES: &[&str] = &[
     "heap-analysis",
     "heap-query",
     "report",
+    "jvm-observe",
+    "live-analysis",
+    "live-session",
 ];
 
 /// The types of this repository.
@@ -126,8 +138,12 @@ pub fn put(document: &str, part: &str) -> Result<String, String> {
 /// # Errors
 /// When none is declared.
 pub fn root<'t>(types: &'t Types, answer: &Answer) -> Result<&'t Type, String> {
+    let place = match answer.name.starts_with("live.") {
+        true => "crates/live-session/src/lib.rs",
+        false => "crates/report/src/events/mod.rs",
+    };
     let found = match answer.of {
-        Some(name) => types.find(name, "crates/report/src/events/mod.rs"),
+        Some(name) => types.find(name, place),
         None => types.said(answer.name),
     };
     found.ok_or_else(|| format!("tenure.{}: no type", answer.name))

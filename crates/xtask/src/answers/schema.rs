@@ -1,7 +1,7 @@
 //! The answers as JSON Schema.
 
 use super::types::{Body, Field, Shape, Types};
-use super::{ANSWERS, root};
+use super::{ANSWERS, LIVE, root};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub fn schemas(types: &Types) -> Result<Vec<(String, Value)>, String> {
         done: Map::new(),
         open: BTreeSet::new(),
     };
-    for answer in ANSWERS {
+    for answer in ANSWERS.iter().chain(LIVE) {
         let of = root(types, answer)?;
         let name = format!("tenure.{}/1", answer.name);
         let mut fields = types.members(of).unwrap_or_default();
