@@ -29,6 +29,36 @@ pub enum By {
     Context,
 }
 
+impl By {
+    /// All groups with the words for them.
+    const ALL: [(&'static str, Self); 7] = [
+        ("class", Self::Class),
+        ("package", Self::Package),
+        ("module", Self::Module),
+        ("loader", Self::Loader),
+        ("context", Self::Context),
+        ("method", Self::Method),
+        ("site", Self::Site),
+    ];
+    /// The words for all groups.
+    pub const WORDS: [&'static str; 7] = {
+        let (mut words, mut at) = ([""; 7], 0);
+        while at < words.len() {
+            words[at] = Self::ALL[at].0;
+            at += 1;
+        }
+        words
+    };
+    /// Those of native allocations.
+    pub const NATIVE: [&'static str; 3] = ["class", "method", "site"];
+
+    /// The groups of a word.
+    pub fn named(word: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == word);
+        found.map(|(_, by)| *by)
+    }
+}
+
 /// One group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {

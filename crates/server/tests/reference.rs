@@ -1,5 +1,6 @@
 //! The generated parts of the reference against the declarations that they follow from.
 
+use live_analysis::allocations::By;
 use server::explorer::{describe, view_names};
 use server::live::doors;
 use server::reference::{parts, schemas};
@@ -76,4 +77,29 @@ fn every_view_of_a_running_program_is_described_and_no_other() {
         .map(|view| view.name)
         .collect();
     assert_eq!(answered, described);
+}
+
+/// The page has a title for each group, in the order of the declaration.
+#[test]
+fn the_page_groups_allocations_by_the_words_that_are_declared() {
+    let path = workspace().join("crates/server/web/live_tables.js");
+    let text = std::fs::read_to_string(path).expect("the module");
+    for (table, words) in [
+        ("const JAVA = ", &By::WORDS[..]),
+        ("const NATIVE = ", &By::NATIVE),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(table));
+        let choices = line
+            .and_then(|line| line.split("by: [").nth(1))
+            .unwrap_or_default();
+        let mut found: Vec<&str> = choices
+            .split("[\"")
+            .skip(1)
+            .filter_map(|it| it.split('"').next())
+            .collect();
+        let mut words = words.to_vec();
+        found.sort_unstable();
+        words.sort_unstable();
+        assert_eq!(found, words, "{table}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The views, and their columns.
 
+use live_analysis::allocations::By;
 use live_analysis::classes::ClassRow;
 use live_analysis::columns::Tabular;
 use live_analysis::comparison::Change;
@@ -89,10 +90,8 @@ impl View {
     /// The words rows can be grouped by, or the sources they can come from.
     pub fn groups(self) -> &'static [&'static str] {
         match self {
-            View::Allocations => &[
-                "class", "site", "package", "module", "loader", "method", "context",
-            ],
-            View::Native => &["class", "site", "method"],
+            View::Allocations => &By::WORDS,
+            View::Native => &By::NATIVE,
             View::Savings => &["site", "kind"],
             // The VM's own histogram stops the program, so it is read on request, not continuously.
             View::Instances => &["", "recording", "dump", "vm"],

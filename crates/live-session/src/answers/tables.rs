@@ -120,20 +120,11 @@ fn deltas<T>(
 
 /// What was allocated in the range: `by` class, package, method or site.
 pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
-    let by = match params.get("by") {
-        None | Some("class") => By::Class,
-        Some("package") => By::Package,
-        Some("method") => By::Method,
-        Some("site") => By::Site,
-        Some("module") => By::Module,
-        Some("loader") => By::Loader,
-        Some("context") => By::Context,
-        Some(other) => {
-            return Err(Fault::bad(format!(
-                "by={other}: expected class, package, module, loader, context, method or site"
-            )));
-        }
-    };
+    let word = params.get("by").unwrap_or(By::WORDS[0]);
+    let by = By::named(word).ok_or_else(|| {
+        let words = By::WORDS.join(", ");
+        Fault::bad(format!("by={word}: expected one of {words}"))
+    })?;
     let range = range(params)?;
     deltas(live, params, |profile, _, mut deltas| {
         deltas.retain(Delta::is_something);

@@ -10,7 +10,7 @@
 //! of them. Locks: the state, then `tracked`, then `queue`; the VM thread takes the
 //! last two, so no thread calls the VM while holding them.
 //!
-//! Reading order: `spaces`, `slots`, `moves`, `queue`, `names`, `threads`, `stream`,
+//! Reading order: `spaces`, `slots`, `moves`, `queue`, `components`, `names`, `threads`, `stream`,
 //! `sampling`, `events`, `commands`, `dumps`.
 //!
 //! [`VmEvent`]: vmpi::VmEvent

@@ -2,6 +2,7 @@
 //! descriptions; the columns of tables are declared by their rows (`live_analysis::columns`).
 
 use crate::explorer::describe::{Kind, Parameter, View};
+use live_analysis::allocations::By;
 
 const fn of(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
     Parameter {
@@ -109,9 +110,7 @@ pub const VIEWS: &[View] = &[
         &[
             of(
                 "by",
-                Kind::One(&[
-                    "class", "package", "module", "loader", "context", "method", "site",
-                ]),
+                Kind::One(&By::WORDS),
                 "What to group by; context is the thread.",
             ),
             HEAP,
