@@ -25,6 +25,7 @@ CASES = {
         "stacks=sampled": "-agentpath:{agent}=heap=sites,stacks=sampled,file={out}"}),
     "samples": Case("CPU samples each 10 ms", 1.02, {
         "cpu=samples": "-agentpath:{agent}=cpu=samples,file={out}",
+        "frames=native": "-agentpath:{agent}=cpu=samples,frames=native,file={out}",
         "async-profiler": "-agentpath:{async}=start,event=ctimer,interval=10ms,collapsed,file={out}",
         "JFR": "-XX:StartFlightRecording=settings=profile,filename={out}.jfr"}),
     "alloc": Case("allocations sampled each 512 KiB, the living followed", 1.03, {
@@ -55,8 +56,12 @@ class Bench:
         self.classes = work / f"classes-{self.name}"
         self.classes.mkdir()
         sources = [options.programs / f"{p}.java" for p in options.mixes] if options.programs else []
-        sources += [BENCH / "agent" / "Idle.java", BENCH / "agent" / "Dump.java", BENCH / "dumps" / "Shop.java"]
-        subprocess.run([home / "bin" / "javac", "-nowarn", "-d", self.classes, *sources], check=True)
+        sources += [BENCH / "agent" / "Idle.java"] * ("start" in options.cases)
+        sources += [BENCH / "agent" / "Dump.java", BENCH / "dumps" / "Shop.java"] * ("dump" in options.cases)
+        # A runtime has no compiler of its own: any of a later JDK makes classes for it.
+        own = home / "bin" / "javac"
+        compiler = [own] if own.exists() else [shutil.which("javac"), "--release", "8"]
+        subprocess.run([*compiler, "-nowarn", "-d", self.classes, *sources], check=True)
 
     def java(self, flags, *words):
         out = str(self.work / "out")
