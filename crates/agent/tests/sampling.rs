@@ -124,8 +124,9 @@ fn a_thread_that_sleeps_is_sampled_only_when_asked_for() {
             let profile = ran.profile();
             let asleep = samples_under(&profile, "Sleepy.asleep(");
             assert!(samples_under(&profile, "Sleepy.awake(") > 0, "{what}");
-            // That it is met on its way into that is chance.
-            assert!(asleep <= 1, "{asleep} samples, {what}");
+            // It sleeps for 1.5 seconds, in which there are up to 150 samples. That it is met on its way into that or out of
+            // it is chance.
+            assert!(asleep < 10, "{asleep} samples, {what}");
         }
     }
 }
