@@ -5,17 +5,6 @@ use std::path::Path;
 
 use crate::common::stage::*;
 
-/// A run of `tenure attach`: its code, and what it said on either stream.
-fn attach(stage: &Stage, lab: &crate::common::Lab, arguments: &[&str]) -> (Option<i32>, String) {
-    let library = lab.agent.to_string_lossy();
-    let ran = stage.run(&[&["attach"], arguments, &["--agent", &library]].concat());
-    let said = [&ran.stdout[..], &ran.stderr[..]].concat();
-    (
-        ran.status.code(),
-        String::from_utf8_lossy(&said).into_owned(),
-    )
-}
-
 /// Resident memory of a process.
 fn resident_kb(pid: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
@@ -41,7 +30,7 @@ fn a_second_attach_changes_what_is_recorded() {
         let mut program = stage.patient(jdk, None);
         let pid = program.child.id().to_string();
         let record = |options: &str| {
-            let (code, said) = attach(&stage, lab, &[&pid, "--profile", options]);
+            let (code, said) = stage.order(lab, &[&pid, "--profile", options]);
             assert_eq!(code, Some(0), "{what}: {options}: {said}");
             said
         };
@@ -51,7 +40,7 @@ fn a_second_attach_changes_what_is_recorded() {
                 program.expect(&format!("done {line}"));
             }
         };
-        let (code, said) = attach(&stage, lab, &[&pid, "status"]);
+        let (code, said) = stage.order(lab, &[&pid, "status"]);
         assert_eq!(
             (code, said.contains("nothing is recorded")),
             (Some(1), true),
@@ -80,12 +69,12 @@ fn a_second_attach_changes_what_is_recorded() {
             "{what}"
         );
         make(&["counting", "late", "deep"]);
-        let said = attach(&stage, lab, &[&pid, "status"]).1;
+        let said = stage.order(lab, &[&pid, "status"]).1;
         assert!(
             said.contains("records heap=sites") && said.contains("three.txt"),
             "{said}"
         );
-        let (code, said) = attach(&stage, lab, &[&pid, "dump"]);
+        let (code, said) = stage.order(lab, &[&pid, "dump"]);
         assert_eq!(
             (code, said.contains("three.txt")),
             (Some(0), true),
@@ -99,13 +88,13 @@ fn a_second_attach_changes_what_is_recorded() {
         );
         record("cpu=times,cutoff=0,file=four.txt");
         make(&["counting", "late", "late"]);
-        let (code, said) = attach(&stage, lab, &[&pid, "stop"]);
+        let (code, said) = stage.order(lab, &[&pid, "stop"]);
         assert_eq!((code, said.contains("four.txt")), (Some(0), true), "{said}");
         let text = read(folder, "four.txt");
         let rows = text.lines().filter(|line| line.ends_with(" Patient.late"));
         let calls = rows.filter_map(|row| row.split_whitespace().nth(3)?.parse::<u64>().ok());
         assert_eq!(calls.sum::<u64>(), 2, "{what}: {text}");
-        let (code, said) = attach(&stage, lab, &[&pid, "stop"]);
+        let (code, said) = stage.order(lab, &[&pid, "stop"]);
         assert_eq!(
             (code, said.contains("nothing is recorded")),
             (Some(1), true),
@@ -114,13 +103,13 @@ fn a_second_attach_changes_what_is_recorded() {
 
         // One sentence reports what cannot be recorded, and the present recording continues.
         record("heap=sites,cutoff=0,file=five.txt");
-        let (code, said) = attach(&stage, lab, &[&pid, "--profile", "heap=nonsense"]);
+        let (code, said) = stage.order(lab, &[&pid, "--profile", "heap=nonsense"]);
         let sentence = "heap option value must be dump|sites|all";
         assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
         std::fs::write(folder.join("old.html"), "earlier").expect("written");
         let mut arguments = vec![&*pid, "--profile", "heap=nonsense", "--duration", "1"];
         arguments.extend(["-o", "old.html", "--force"]);
-        let (code, said) = attach(&stage, lab, &arguments);
+        let (code, said) = stage.order(lab, &arguments);
         assert_eq!(read(folder, "old.html"), "earlier", "{said}");
         assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
         make(&["counting", "late"]);
@@ -146,7 +135,7 @@ fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
         let mut program = stage.patient(jdk, None);
         let pid = program.child.id().to_string();
         for output in ["flames.html", "samples.hprof.txt", "samples.hprof"] {
-            let (code, said) = attach(&stage, lab, &[&pid, "--duration", "1", "-o", output]);
+            let (code, said) = stage.order(lab, &[&pid, "--duration", "1", "-o", output]);
             assert_eq!(code, Some(0), "{output}: {said}");
             let text = read(stage.folder.path(), output);
             let begins = match output {
@@ -154,7 +143,7 @@ fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
                 _ => text.starts_with("JAVA PROFILE"),
             };
             assert!(begins, "{output}: {text}");
-            let said = attach(&stage, lab, &[&pid, "status"]).1;
+            let said = stage.order(lab, &[&pid, "status"]).1;
             assert!(said.contains("nothing is recorded"), "{said}");
         }
         for command in ["attach", "watch"] {
@@ -186,10 +175,10 @@ fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
         let pid = program.pid();
         for options in ["heap=sites", "cpu=times"] {
             let options = format!("{options},file=out.txt");
-            let (code, said) = attach(&stage, lab, &[&pid, "--profile", &options]);
+            let (code, said) = stage.order(lab, &[&pid, "--profile", &options]);
             assert_eq!(code, Some(0), "{what}: {said}");
             program.await_other_code(plain, &what);
-            let (code, said) = attach(&stage, lab, &[&pid, "stop"]);
+            let (code, said) = stage.order(lab, &[&pid, "stop"]);
             assert_eq!(code, Some(0), "{what}: {said}");
             program.await_code(plain, &what);
             program.tell("keep 10");
@@ -214,7 +203,7 @@ fn recordings_that_have_ended_leave_no_memory_behind() {
                 &["--profile", "cpu=samples,force=y,file=again.txt"][..],
                 &["stop"],
             ] {
-                let (code, said) = attach(&stage, lab, &[&[&pid[..]], arguments].concat());
+                let (code, said) = stage.order(lab, &[&[&pid[..]], arguments].concat());
                 assert_eq!(code, Some(0), "{said}");
             }
         };

@@ -1,7 +1,7 @@
 //! The stream of VM events beside a profile, and in a program that runs already.
 
 use crate::common::Lab;
-use crate::common::stage::{Stage, objects_of, samples_under, stage};
+use crate::common::stage::{objects_of, samples_under, stage};
 use crate::vm_events::Recording;
 use testkit::jvm::Jdk;
 
@@ -82,15 +82,6 @@ fn sampled_allocations_have_their_own_interval_beside_the_stream() {
     }
 }
 
-fn attach(stage: &Stage, lab: &Lab, arguments: &[&str]) -> String {
-    let library = lab.agent.to_string_lossy();
-    let ran = stage.run(&[&["attach"], arguments, &["--agent", &library]].concat());
-    let said = [&ran.stdout[..], &ran.stderr[..]].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {said}");
-    said
-}
-
 #[test]
 fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
     let Some(lab) = crate::common::lab() else {
@@ -109,12 +100,12 @@ fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
         // The second recording is as whole as the first, also where inserted code samples.
         for name in ["one.events", "two.events"] {
             let options = format!("events=0,file={name}");
-            let said = attach(&stage, lab, &[&pid, "--profile", &options]);
+            let said = stage.ordered(lab, &[&pid, "--profile", &options]);
             assert!(said.contains(name), "{what}: {said}");
             // A thread that runs already has drawn its next sample by the interval before: 512 KiB on average.
             make("megabytes");
             make("late");
-            let said = attach(&stage, lab, &[&pid, "stop"]);
+            let said = stage.ordered(lab, &[&pid, "stop"]);
             assert!(said.contains(name), "{what}: {said}");
             make("late");
             let events = Recording::read(&path(name));
@@ -124,18 +115,17 @@ fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
         // A profile beside the stream, and another after it.
         let options =
             "cpu=samples,interval=1,cutoff=0,file=cpu.txt,events=0,events-file=three.events";
-        attach(&stage, lab, &[&pid, "--profile", options]);
+        stage.ordered(lab, &[&pid, "--profile", options]);
         make("spin");
         make("megabytes");
         make("late");
-        attach(
-            &stage,
+        stage.ordered(
             lab,
             &[&pid, "--profile", "heap=sites,cutoff=0,file=sites.txt"],
         );
         make("counting");
         make("late");
-        attach(&stage, lab, &[&pid, "stop"]);
+        stage.ordered(lab, &[&pid, "stop"]);
         let text = |name: &str| std::fs::read_to_string(path(name)).expect("a profile");
         assert!(
             samples_under(&text("cpu.txt"), "Patient.spin(") > 0,
@@ -146,6 +136,53 @@ fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
         assert_eq!((events.ended, made), (true, 500), "{what}");
         let objects = objects_of(&text("sites.txt"), " Patient$Late");
         assert_eq!(objects.map(|(_, all)| all), Some(500), "{what}");
+        program.type_line("end");
+    }
+}
+
+/// `tenure attach --events`: written by the program, by this process beside a profile, and refused where there is a file.
+#[test]
+fn the_command_records_events_alone_and_beside_a_profile() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let what = format!("JDK {}", jdk.full_version);
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let mut make = |line: &str| {
+            program.type_line(line);
+            program.expect(&format!("done {line}"));
+        };
+        let read = |name: &str| Recording::read(&stage.folder.path().join(name));
+        stage.ordered(lab, &[&pid, "--events", "alone.events", "--interval", "0"]);
+        make("megabytes");
+        make("late");
+        stage.ordered(lab, &[&pid, "stop"]);
+        let alone = read("alone.events");
+        let made = alone.made_of("Patient$Late");
+        assert_eq!((alone.ended, made), (true, 500), "{what}");
+        let again = [&pid, "--events", "alone.events"];
+        for more in [&[][..], &["--duration", "1", "-o", "cpu.txt"]] {
+            let (code, said) = stage.order(lab, &[&again[..], more].concat());
+            assert_eq!(code, Some(2), "{what}: {said}");
+            assert!(said.contains("alone.events exists"), "{what}: {said}");
+        }
+        let both = [
+            "--events",
+            "both.events",
+            "--duration",
+            "1",
+            "-o",
+            "cpu.html",
+        ];
+        stage.ordered(lab, &[&[&pid[..]], &both[..]].concat());
+        assert!(read("both.events").ended, "{what}");
+        let page = std::fs::read_to_string(stage.folder.path().join("cpu.html"));
+        assert!(page.is_ok_and(|page| page.starts_with("<!")), "{what}");
+        let (_, said) = stage.order(lab, &[&pid, "status"]);
+        assert!(said.contains("nothing is recorded"), "{what}: {said}");
         program.type_line("end");
     }
 }

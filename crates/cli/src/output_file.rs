@@ -232,6 +232,14 @@ fn keep(part: TempPath) {
     }
 }
 
+/// Refuses a file that is there, before anything is begun that will write it.
+pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+    match path.exists() && !force {
+        true => Err(exists(path)),
+        false => Ok(()),
+    }
+}
+
 fn exists(path: &Path) -> anyhow::Error {
     Usage(format!("{} exists (--force overwrites)", path.display())).into()
 }

@@ -422,6 +422,12 @@ impl Parser {
             }
             None => usual,
         };
+        if !is_alone && target == options.output.target && !target.is_collector() {
+            return Err(wrong(
+                "events-file",
+                "another file than that of the profile",
+            ));
+        }
         let usual = match is_alone {
             true => options.traces.depth,
             false => USUAL_EVENT_FRAMES,

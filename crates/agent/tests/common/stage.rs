@@ -135,13 +135,26 @@ impl Stage {
 
     /// Attaches the agent to a program; the profile.
     pub(crate) fn attach(&self, lab: &Lab, pid: &str, profile: &str) -> PathBuf {
-        let library = lab.agent.to_string_lossy();
         let file = self.folder.path().join("attached.txt");
         let profile = format!("{profile},file={}", file.display());
-        let attached = self.run(&["attach", pid, "--agent", &library, "--profile", &profile]);
-        let said = String::from_utf8_lossy(&attached.stderr).into_owned();
-        assert_eq!(attached.status.code(), Some(0), "{said}");
+        self.ordered(lab, &[pid, "--profile", &profile]);
         file
+    }
+
+    /// Runs `tenure attach`: its code, and what it said on either stream.
+    pub(crate) fn order(&self, lab: &Lab, arguments: &[&str]) -> (Option<i32>, String) {
+        let library = lab.agent.to_string_lossy();
+        let ran = self.run(&[&["attach"], arguments, &["--agent", &library]].concat());
+        let said = [&ran.stdout[..], &ran.stderr[..]].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        (ran.status.code(), said)
+    }
+
+    /// What it said, if it did what was wanted.
+    pub(crate) fn ordered(&self, lab: &Lab, arguments: &[&str]) -> String {
+        let (code, said) = self.order(lab, arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {said}");
+        said
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> std::process::Output {

@@ -7,8 +7,8 @@ use crate::exit::{Exit, Usage};
 use crate::live::agent::{self, joined};
 use crate::live::collect::{Destination, collect};
 use crate::live::door::Door;
-use crate::live::event_args::{self, EventArgs};
 use crate::live::page::{LiveArgs, Page};
+use crate::live::record_args::{RecordArgs, store_events};
 use crate::live::series::{Files, LoopArgs, converted, duration, form_of};
 use crate::output::note;
 use crate::output_file::OutputFile;
@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(value_name = "ORDER", conflicts_with_all = ["profile", "events", "duration", "output", "live"])]
     order: Option<Order>,
     #[command(flatten)]
-    what: EventArgs,
+    what: RecordArgs,
     /// Record for this time (30, 90s, 5m, 1h), write the recording here and end it
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "live")]
     duration: Option<Duration>,
@@ -143,6 +143,7 @@ impl Args {
             name.push(".hprof.txt");
             PathBuf::from(name)
         });
+        self.what.check(session.global.force)?;
         let files = self.series.files(self.output.as_deref())?;
         let form = form_of(&output);
         let force = session.global.force;
@@ -171,7 +172,7 @@ impl Args {
                 let stream = door.next()?.context("the agent did not connect")?;
                 let path = path.clone();
                 Some(std::thread::spawn(move || {
-                    event_args::store(stream, &path, force)
+                    store_events(stream, &path, force)
                 }))
             }
             None => None,
@@ -185,8 +186,9 @@ impl Args {
             let stored = store_all(&jvm, &library, &door, &files, stream);
             ending.0.store(true, Ordering::SeqCst);
             drop(ending.1.join());
+            stored?;
             finish(events)?;
-            return stored.map(|()| Exit::Ok);
+            return Ok(Exit::Ok);
         }
         let memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
         let create = |path: &Path| match form {
@@ -199,7 +201,6 @@ impl Args {
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
-        finish(events)?;
         let done = done?;
         if done.progress.bytes == 0 {
             bail!("the program has ended before anything was recorded");
@@ -208,6 +209,7 @@ impl Args {
             (Some(form), Some(file)) => convert(memory, form, file)?,
             _ => say(&done),
         }
+        finish(events)?;
         Ok(Exit::Ok)
     }
 }

@@ -6,8 +6,8 @@ use crate::exit::{Exit, Usage};
 use crate::live::agent::{self, joined};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
-use crate::live::event_args::{self, EventArgs};
 use crate::live::page::{LiveArgs, Page};
+use crate::live::record_args::{RecordArgs, store_events};
 use crate::live::series::LoopArgs;
 use crate::live::watched;
 use crate::output::note;
@@ -28,7 +28,7 @@ use std::time::Duration;
 )]
 pub struct Args {
     #[command(flatten)]
-    what: EventArgs,
+    what: RecordArgs,
     /// The file [default: profile-TIME.hprof or .hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
@@ -67,6 +67,7 @@ impl Args {
         if let Some(files) = &files {
             words = format!("{words},{}", files.option());
         }
+        self.what.check(session.global.force)?;
         let library = agent::find(self.agent.as_deref())?;
         let (door, events_door) = (Door::to_family()?, Door::to_family()?);
         if profile.is_some() {
@@ -106,7 +107,7 @@ impl Args {
             } else if let (Some(path), Some(stream)) = (&self.what.events, events_door.next()?) {
                 let path = numbered(path, streams.len());
                 streams.push(std::thread::spawn(move || {
-                    event_args::store(stream, &path, force)
+                    store_events(stream, &path, force)
                 }));
             } else if let Some(status) = child.try_wait()? {
                 break status;

@@ -5,10 +5,11 @@ pub(crate) mod collect;
 pub(crate) mod collect_events;
 pub(crate) mod door;
 mod embedded;
-pub(crate) mod event_args;
+
 pub(crate) mod front_end;
 pub(crate) mod page;
 pub(crate) mod push;
+pub(crate) mod record_args;
 pub(crate) mod series;
 pub(crate) mod snapshot;
 pub(crate) mod watched;

@@ -142,6 +142,9 @@ impl Host {
 
     /// A class was unloaded. Called by a thread of the VM.
     pub(crate) fn class_freed(&self, class: ClassId) {
-        self.push(EnvId(0), What::ClassGone(class));
+        // Without a writer, nothing would take it out of the queue again.
+        if self.writer.get().is_some() && !self.is_stopped.load(Ordering::SeqCst) {
+            self.push(EnvId(0), What::ClassGone(class));
+        }
     }
 }

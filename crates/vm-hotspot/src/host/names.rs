@@ -146,9 +146,11 @@ impl Namer<'_> {
     /// The number of a class whose instances can be reported from now on.
     fn number(&mut self, mirror: Object) -> Option<ClassId> {
         let class = self.registry.class(self.env, self.jni, mirror);
-        if class == ClassId(0) || self.names.classes.contains_key(&class) {
-            return (class != ClassId(0)).then_some(class);
+        if self.names.classes.contains_key(&class) {
+            return Some(class);
         }
+        // There is no entry without memory for one, and none when the recording has just ended.
+        let signature = self.registry.classes.get(class.0)?.info.signature.clone();
         if !self.registry.memory.native.take(Worth::Names, CLASS) {
             return None;
         }
@@ -157,14 +159,13 @@ impl Namer<'_> {
             definition: Definition::Missing,
         };
         self.names.classes.insert(class, new);
-        let signature = &self.registry.classes[class.0].info.signature;
         let array = match signature.strip_prefix('[') {
             Some(element) => BasicType::from_descriptor(element),
             None => None,
         };
         let of = match array {
             None => {
-                self.define(class, mirror, false);
+                self.define((class, &signature), mirror, false);
                 id_of(class)
             }
             Some(BasicType::Object) => {
@@ -189,15 +190,15 @@ impl Namer<'_> {
     pub(super) fn named(&mut self, mirror: Object, is_asked: bool) -> Option<ClassId> {
         let class = self.number(mirror)?;
         if self.names.definition(class) != Definition::Whole {
-            self.define(class, mirror, is_asked);
+            let signature = self.registry.classes.get(class.0)?.info.signature.clone();
+            self.define((class, &signature), mirror, is_asked);
         }
         Some(class)
     }
 
     /// Reports a class, unless that was done and nothing has come to be known since.
-    fn define(&mut self, class: ClassId, mirror: Object, requested: bool) {
+    fn define(&mut self, (class, signature): (ClassId, &str), mirror: Object, requested: bool) {
         const PREPARED: i32 = 2;
-        let signature = self.registry.classes[class.0].info.signature.clone();
         let is_whole = signature.starts_with('[')
             || self.env.class_status(mirror).unwrap_or(0) & PREPARED != 0;
         let definition = match is_whole {
@@ -208,7 +209,7 @@ impl Namer<'_> {
             return;
         };
         if std::mem::replace(&mut row.definition, definition) != definition {
-            let load = describe(self.env, mirror, id_of(class), &signature);
+            let load = describe(self.env, mirror, id_of(class), signature);
             let body = Body::ClassLoad(Box::new(load));
             (self.emit)(EnvId(0), Item::Event { requested, body });
         }

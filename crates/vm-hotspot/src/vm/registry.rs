@@ -72,8 +72,8 @@ pub(crate) struct ClassEntry {
     /// Weak reference to the mirror.
     pub(crate) mirror: Option<Object>,
     pub(crate) load_trace: TraceId,
-    /// What the VM calls its methods, those that are known.
-    pub(super) methods: Vec<(MethodPtr, i64)>,
+    /// Its methods that are known, by what the VM calls them.
+    pub(super) methods: Vec<((MethodPtr, i64), MethodId)>,
     /// It has been unloaded: the VM may call other methods so.
     pub(super) is_gone: bool,
 }
@@ -323,7 +323,7 @@ impl Registry {
         }));
         self.by_ptr.insert((ptr, end), id);
         if let Some(entry) = self.classes.get_mut(class.0) {
-            entry.methods.push((ptr, end));
+            entry.methods.push(((ptr, end), id));
         }
         if is_object_init {
             self.object_init.push(id);

@@ -113,7 +113,7 @@ impl State {
     /// Clears up after so many of the classes that were unloaded.
     pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
         self.registry.clear_up(jni, most);
-        if !self.registry.has_profiler {
+        if !self.registry.has_profiler && self.registry.is_clear() {
             self.stream.forget_traces(&self.registry);
         }
     }

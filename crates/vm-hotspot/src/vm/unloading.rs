@@ -22,25 +22,26 @@ impl Registry {
     /// the next thread that locks the registry must not wait for all of them.
     pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
         let first = self.gone.len().saturating_sub(most);
-        if !self.has_profiler {
-            self.forget_traces();
-        }
         for id in self.gone.split_off(first) {
-            let entry = &mut self.classes[id.0];
+            let Some(entry) = self.classes.get_mut(id.0) else {
+                continue;
+            };
             if let (Some(jni), Some(mirror)) = (jni(), entry.mirror.take()) {
                 jni.delete_weak(mirror);
             }
-            for key in std::mem::take(&mut entry.methods) {
-                let Some(method) = self.by_ptr.get(&key).copied() else {
-                    continue;
-                };
-                if self.methods[method.0].info.class == id {
+            for (key, method) in std::mem::take(&mut entry.methods) {
+                // The VM may have given the same id to another method meanwhile.
+                if self.by_ptr.get(&key) == Some(&method) {
                     self.by_ptr.remove(&key);
-                    self.forget_method(method);
                 }
+                self.forget_method(method);
             }
             self.forget_class(id);
             self.announce(Pending::ClassGone(id));
+        }
+        // The numbers of methods are not given again, so that old stacks only take memory.
+        if !self.has_profiler && self.is_clear() {
+            self.forget_traces();
         }
     }
 
@@ -52,7 +53,7 @@ impl Registry {
         self.by_trace.clear();
     }
 
-    /// Drops a method that no stack has.
+    /// Drops a method that no stack has any more.
     fn forget_method(&mut self, method: MethodId) {
         if !self.has_profiler
             && let Some(entry) = self.methods.remove(method.0)

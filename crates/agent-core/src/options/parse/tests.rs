@@ -274,6 +274,7 @@ fn events_go_where_a_profile_would_or_beside_one() {
         "events=1,net=7",
         "events=1,events-file=a,events-net=h:1",
         "events=1,loop=1s",
+        "heap=sites,file=a,events=1,events-file=a",
     ] {
         assert!(parse(wrong, None).is_err(), "{wrong}");
     }

@@ -1,9 +1,9 @@
-//! The flags of `run` and `attach` for the stream of VM events.
+//! The flags of `run` and `attach` that say what is recorded: a profile, VM events, or both.
 
 use crate::args::parse_size;
 use crate::exit::Usage;
 use crate::output::note;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, refuse_existing};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ const USUAL_PROFILE: &str = "cpu=samples,depth=64";
 
 /// What is recorded: a profile, VM events, or both.
 #[derive(Debug, clap::Args)]
-pub(crate) struct EventArgs {
+pub(crate) struct RecordArgs {
     /// Options of the agent, as in -agentlib:hprof=; a heap dump, and any output to a .hprof
     /// file, has format=b,modern=y unless the options specify otherwise
     /// [default: cpu=samples,depth=64, nothing with --events]
@@ -40,7 +40,13 @@ fn interval(text: &str) -> Result<u64, String> {
     }
 }
 
-impl EventArgs {
+impl RecordArgs {
+    /// Refuses a file of events that is there, before the program starts or the recording begins.
+    pub(crate) fn check(&self, force: bool) -> Result<()> {
+        let events = self.events.iter();
+        events.map(|path| refuse_existing(path, force)).collect()
+    }
+
     /// The options of the profile; `None` if only events are recorded.
     pub(crate) fn profile(&self, has_output: bool) -> Option<&str> {
         let is_usual = self.events.is_none() || has_output;
@@ -65,16 +71,13 @@ impl EventArgs {
             let text = "--events of a program that runs already takes no file name with a comma";
             Usage(text.to_owned())
         })?;
-        if path.exists() && !force {
-            let text = format!("{name} exists (--force overwrites)");
-            return Err(Usage(text).into());
-        }
+        refuse_existing(&path, force)?;
         Ok(self.words(&format!("events-file={name}")))
     }
 }
 
 /// Stores a stream of events as it comes.
-pub(crate) fn store(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
+pub(crate) fn store_events(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
     let mut file = OutputFile::create_growing(path, force)?;
     let bytes = std::io::copy(&mut stream, &mut file)
         .with_context(|| format!("cannot write {}", path.display()))?;
