@@ -557,12 +557,12 @@ impl Host {
             }
             stream.write();
             if let Some(fault) = stream.fault() {
-                self.message(&format!("the recording ends here: {fault}"));
+                self.message(&format!("the stream of events ends here: {fault}"));
             }
             if !is_short && self.memory().refused() > 0 {
                 is_short = true;
                 self.message(
-                    "memory= is reached: the recording drops and counts some objects and collections, and some stacks are empty",
+                    "memory= is reached: the stream of events drops and counts some objects and collections, and some stacks are empty",
                 );
             }
             if is_last {
