@@ -43,8 +43,8 @@ fn interval(text: &str) -> Result<u64, String> {
 impl RecordArgs {
     /// Refuses a file of events that is there, before the program starts or the recording begins.
     pub(crate) fn check(&self, force: bool) -> Result<()> {
-        let events = self.events.iter();
-        events.map(|path| refuse_existing(path, force)).collect()
+        let mut events = self.events.iter();
+        events.try_for_each(|path| refuse_existing(path, force))
     }
 
     /// The options of the profile; `None` if only events are recorded.
