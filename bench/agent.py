@@ -3,6 +3,7 @@
 
     bench/agent.py --programs DIR                  DIR holds Mix.java and MixLambda.java; all cases, JDKs from PATH
     bench/agent.py --jdks DIR DIR --cases times    one case on two JDKs
+    bench/agent.py --real --jdks DIR               real programs, which Maven gets, instead of Mix and MixLambda; JDK 17 or newer
     bench/agent.py --render bench/results/X.json   print the tables of an earlier run again
 
 Python 3.9 or newer, standard library only, Linux (it reads /proc). README.md says what each figure means.
@@ -35,6 +36,9 @@ CASES = {
     "events": Case("the stream of events, objects sampled each 64 KiB", 1.05, {"events=64k": "-agentpath:{agent}=events=64k,file={out}"}),
 }
 COLLECTORS = ["Serial", "Parallel", "G1"]  # of the case events
+# Real programs, with the work of one run: about ten seconds of CPU without the agent.
+REAL = {"H2Accounts": "40", "LuceneIndex": "40", "JettyLoad": "100", "EcjCompile": "1", "KotlinCompile": "6", "JythonRun": "25"}
+REAL_LIMITS = {"times": 4, "sites": 2}
 # Start and end of a program that does nothing, with the least that the agent can be asked for.
 START = {"cpu=samples": "-agentpath:{agent}=cpu=samples,file={out}", "alloc=512k": "-agentpath:{agent}=alloc=512k,file={out}",
          "async-profiler": "-agentpath:{async}=start,event=ctimer,interval=10ms,collapsed,file={out}",
@@ -55,20 +59,28 @@ class Bench:
         self.name, self.runs = jdk_name(home), []
         self.classes = work / f"classes-{self.name}"
         self.classes.mkdir()
+        self.programs, self.jars = [[p, str(options.scale)] for p in options.mixes], []
         sources = [options.programs / f"{p}.java" for p in options.mixes] if options.programs else []
+        if options.real:
+            self.programs, self.jars = [[p, REAL[p]] for p in options.real], real_jars()
+            sources = [BENCH / "agent" / "real" / f"{p}.java" for p in options.real]
+            shutil.copy(next(jar for jar in self.jars if jar.name.endswith("-sources.jar")), self.classes / "sources.jar")
         sources += [BENCH / "agent" / "Idle.java"] * ("start" in options.cases)
         sources += [BENCH / "agent" / "Dump.java", BENCH / "dumps" / "Shop.java"] * ("dump" in options.cases)
         # A runtime has no compiler of its own: any of a later JDK makes classes for it.
         own = home / "bin" / "javac"
-        compiler = [own] if own.exists() else [shutil.which("javac"), "--release", "8"]
-        subprocess.run([*compiler, "-nowarn", "-d", self.classes, *sources], check=True)
+        compiler = [own] if own.exists() else [shutil.which("javac"), "--release", "17" if options.real else "8"]
+        subprocess.run([*compiler, "-nowarn", "-cp", self.class_path(), "-d", self.classes, *sources], check=True)
+
+    def class_path(self):
+        return os.pathsep.join(map(str, [self.classes, *self.jars]))
 
     def java(self, flags, *words):
         out = str(self.work / "out")
         for old in self.work.glob("out*"):
             old.unlink()
         flags = [flags.format(out=out, **self.libraries)] if flags else []
-        return [str(self.home / "bin" / "java"), *flags, "-cp", str(self.classes), *words]
+        return [str(self.home / "bin" / "java"), *flags, "-cp", self.class_path(), *words]
 
     def usable(self, tools):
         """The tools that are here."""
@@ -93,12 +105,12 @@ class Bench:
         elif case == "dump":
             self.dumps()
         elif case == "events":
-            for program in self.options.mixes:
+            for program in self.programs:
                 for collector in COLLECTORS:
-                    self.rounds(case, CASES[case].tools, [f"-XX:+Use{collector}GC", program, str(self.options.scale)], f"{program} {collector}")
+                    self.rounds(case, CASES[case].tools, [f"-XX:+Use{collector}GC", *program], f"{program[0]} {collector}")
         else:
-            for program in self.options.mixes:
-                self.rounds(case, CASES[case].tools, [program, str(self.options.scale)])
+            for program in self.programs:
+                self.rounds(case, CASES[case].tools, program)
 
     # The step of writing a dump, apart from the program before it.
 
@@ -189,12 +201,13 @@ def keys(results):
 
 def limit(key):
     """What is promised: (value, whether it is a difference in seconds); None of a peer."""
-    _, case, _, tool = key
+    _, case, program, tool = key
     if case == "start":
         return (START_LIMIT, True) if tool in list(START)[:2] else None
     if case == "dump":
         return DUMP_LIMIT, False
-    return (CASES[case].limit, False) if tool == next(iter(CASES[case].tools)) else None
+    most = REAL_LIMITS.get(case, CASES[case].limit) if program in REAL else CASES[case].limit
+    return (most, False) if tool == next(iter(CASES[case].tools)) else None
 
 
 def render(results):
@@ -237,6 +250,15 @@ def jdk_name(home):
     return found[1] if found else home.name
 
 
+def real_jars():
+    """The jars of the real programs, which Maven gets once."""
+    folder = BENCH / "target" / "real"
+    if not folder.is_dir():
+        subprocess.run(["mvn", "-q", "-B", "-f", BENCH / "agent" / "real" / "pom.xml", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
+                        f"-DoutputDirectory={folder}"], check=True)
+    return sorted(folder.glob("*.jar"))
+
+
 def find_libraries(options):
     agent = options.agent
     if not agent:
@@ -257,6 +279,7 @@ def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0], epilog="example: bench/agent.py --programs ~/workloads --peers ~/peers --reps 5 --save")
     p.add_argument("--programs", type=Path, help="folder with Mix.java and MixLambda.java")
     p.add_argument("--mixes", nargs="+", default=["Mix", "MixLambda"], metavar="NAME", help="programs in it (default: Mix MixLambda)")
+    p.add_argument("--real", nargs="*", choices=REAL, metavar="NAME", help=f"real programs instead, all or some of {' '.join(REAL)}; wants Maven and a JDK from 17 on")
     p.add_argument("--scale", type=int, default=80, help="rounds of work in one run of them (default 80, in which the compilers have long ended)")
     p.add_argument("--shop", type=int, default=64000, help="size of the heap that is dumped (default 64000: 4 million objects)")
     p.add_argument("--jdks", nargs="+", type=Path, metavar="HOME", help="JDKs (default: the one of `java` on PATH)")
@@ -269,7 +292,10 @@ def parse_arguments():
     p.add_argument("--note", default="", help="a sentence to keep with the results")
     p.add_argument("--save", action="store_true", help="write bench/results/DATE-agent-MACHINE.json and .md")
     p.add_argument("--render", type=Path, metavar="JSON", help="print the tables of an earlier run and stop")
-    return p.parse_args()
+    options = p.parse_args()
+    if options.real == []:
+        options.real = list(REAL)
+    return options
 
 
 def main():
@@ -278,7 +304,7 @@ def main():
     if options.render:
         print(render(json.loads(options.render.read_text())))
         return
-    if not options.programs and set(options.cases) & set(CASES):
+    if not options.programs and not options.real and set(options.cases) & set(CASES):
         sys.exit("--programs DIR must name the folder of Mix.java (or give --cases start dump)")
     homes = options.jdks or [Path(shutil.which("java") or sys.exit("no java on PATH")).resolve().parent.parent]
     libraries = find_libraries(options)
