@@ -482,8 +482,8 @@ fn native_frames_are_marked_in_modern_mode_only() {
 }
 
 #[test]
-fn commands_of_the_peer_are_carried_out() {
-    let (mut recorder, out, said) = recorder("heap=all,cpu=samples,format=b,net=h:1", None);
+fn commands_of_the_collector_are_carried_out() {
+    let (mut recorder, out, printed) = recorder("heap=all,cpu=samples,format=b,net=h:1", None);
     let mut vm = small_vm();
     start(&mut recorder, &mut vm);
     let answer = |recorder: &mut Recorder, command: Command| {
@@ -536,7 +536,11 @@ fn commands_of_the_peer_are_carried_out() {
         Reaction::StopListening
     );
     assert_eq!(answer(&mut recorder, Command::Exit).0, Reaction::Exit(0));
-    assert!(said.text().contains("received exit event, exiting ...\n"));
+    assert!(
+        printed
+            .text()
+            .contains("received exit event, exiting ...\n")
+    );
     assert_eq!(
         *vm.collections.lock().expect("lock"),
         2,
@@ -553,7 +557,7 @@ fn commands_of_the_peer_are_carried_out() {
 }
 
 #[test]
-fn the_peer_follows_the_stream() {
+fn the_collector_receives_the_stream() {
     let (mut recorder, out, _) = recorder("format=b,net=h:1", None);
     let mut vm = small_vm();
     start(&mut recorder, &mut vm);
@@ -604,21 +608,25 @@ impl Write for Breaks {
 }
 
 #[test]
-fn a_broken_output_is_said_once_and_ends_nothing() {
+fn a_broken_output_is_reported_once_and_ends_nothing() {
     for options in ["heap=all", "heap=all,format=b"] {
         let Ok(Parsed::Run(parsed)) = parse(options, None) else {
             panic!()
         };
-        let said = Shared::default();
+        let printed = Shared::default();
         let out = Box::new(Breaks(5000, Shared::default()));
-        let mut recorder = Recorder::new(*parsed, out, Box::new(Process(said.clone())));
+        let mut recorder = Recorder::new(*parsed, out, Box::new(Process(printed.clone())));
         let mut vm = small_vm();
         start(&mut recorder, &mut vm);
         for _ in 0..40 {
             recorder.notify(&vm, &Event::DumpRequested);
         }
         recorder.notify(&vm, &Event::VmDeath);
-        assert_eq!(said.text().matches("Broken pipe").count(), 1, "{options}");
+        assert_eq!(
+            printed.text().matches("Broken pipe").count(),
+            1,
+            "{options}"
+        );
     }
 }
 

@@ -6,7 +6,7 @@
 //! constant pool entries in `CLS`, the trace of a JNI global root, THREAD END without THREAD START.
 
 use crate::scripted::recorder;
-use crate::teller::{Teller, handle, tell, text, thread};
+use crate::teller::{Teller, emit, handle, text, thread};
 use agent_core::Recorder;
 use agent_core::options::{Parsed, parse};
 use hprof_text::{
@@ -69,7 +69,7 @@ fn replay(case: &Case, records: &[TextRecord<'_>]) -> (Vec<u8>, String) {
     let Ok(Parsed::Run(options)) = parse(&case.options[0], environment) else {
         panic!()
     };
-    let (mut recorder, out, said) = recorder(&case.options[0], environment);
+    let (mut recorder, out, printed) = recorder(&case.options[0], environment);
     let mut teller = Teller::new(&options);
     let info = teller.vm.info.clone();
     recorder.notify(
@@ -98,7 +98,7 @@ fn replay(case: &Case, records: &[TextRecord<'_>]) -> (Vec<u8>, String) {
             TextRecord::Wait(one) => wait(&mut recorder, &mut teller, one),
             _ => {
                 at -= 1;
-                at += tell(&mut teller, &records[at..]);
+                at += emit(&mut teller, &records[at..]);
                 define(&mut recorder, &mut teller);
                 *teller.vm.batch.get_mut().expect("lock") = std::mem::take(&mut teller.batch);
                 ended = at == records.len() && options.dump_on_exit;
@@ -117,7 +117,7 @@ fn replay(case: &Case, records: &[TextRecord<'_>]) -> (Vec<u8>, String) {
     if !ended && !options.dump_on_exit {
         recorder.notify(&teller.vm, &Event::VmDeath);
     }
-    (out.bytes(), said.text())
+    (out.bytes(), printed.text())
 }
 
 /// Threads the file never saw start were there before the agent.
@@ -225,7 +225,7 @@ fn every_text_profile_of_the_original_is_written_again_from_events() {
                 continue;
             }
             let records: Vec<_> = TextReader::new(&original).collect();
-            let (ours, said) = replay(&case, &records);
+            let (ours, printed) = replay(&case, &records);
             let expected = masked(&records);
             let ours: Vec<_> = TextReader::new(&ours).collect();
             let ours = masked(&ours);
@@ -239,7 +239,7 @@ fn every_text_profile_of_the_original_is_written_again_from_events() {
                 let lines = text.lines().filter(|line| line.starts_with("Dumping"));
                 lines.map(str::to_owned).collect()
             };
-            assert_eq!(dumping(&said), dumping(&case.text("stderr")), "{name}");
+            assert_eq!(dumping(&printed), dumping(&case.text("stderr")), "{name}");
             replayed += 1;
         }
     }

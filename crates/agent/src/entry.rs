@@ -167,8 +167,8 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
     listener::begin();
     let profiler = Shared {
         recorder,
-        is_socket: output.peer.is_some(),
-        peer: output.peer,
+        is_socket: output.collector.is_some(),
+        collector: output.collector,
     };
     let setup = Setup {
         config,

@@ -25,12 +25,12 @@ pub(crate) struct Shared {
     /// Whether a collector waits for what is written.
     pub(crate) is_socket: bool,
     /// The collector, until the listener has been started.
-    pub(crate) peer: Option<(TcpStream, Patience)>,
+    pub(crate) collector: Option<(TcpStream, Patience)>,
 }
 
 impl Profiler for Shared {
     fn notify(&mut self, vm: &dyn Vm, event: &Event<'_>) {
-        let tell = || {
+        let report = || {
             let mut recorder = self.recorder.lock();
             recorder.notify(vm, event);
             // The collector of the original agent received nothing for seconds.
@@ -45,14 +45,14 @@ impl Profiler for Shared {
         let is_dump = matches!(event, Event::DumpRequested | Event::VmDeath);
         let patience = lock_patience().clone();
         match patience.filter(|_| is_dump) {
-            Some(patience) => patience.while_waiting(tell),
-            None => tell(),
+            Some(patience) => patience.while_waiting(report),
+            None => report(),
         }
         if let Event::VmInit { .. } = event
-            && let Some(peer) = self.peer.take()
+            && let Some(collector) = self.collector.take()
             && let Some(hotspot) = HotSpot::get()
         {
-            hear(hotspot, peer, &self.recorder);
+            hear(hotspot, collector, &self.recorder);
         }
         if let Event::VmInit { .. } = event {
             rotation::begin(&self.recorder);
@@ -106,7 +106,7 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     }
     let output = output::open(options).map_err(|error| error.to_string());
     let output = output.inspect_err(|_| IS_ALONE.store(true, Ordering::SeqCst))?;
-    let Some((peer, patience)) = output.peer else {
+    let Some((collector, patience)) = output.collector else {
         return Err("nothing listens at the other end".to_owned());
     };
     recording::moved(&output.place);
@@ -119,8 +119,8 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
         }
         recorder.flush();
     };
-    vm.quietly(|| patience.while_waiting(begin));
-    hear(vm, (peer, patience), recorder);
+    vm.with_profiler_paused(|| patience.while_waiting(begin));
+    hear(vm, (collector, patience), recorder);
     Ok(true)
 }
 
@@ -129,36 +129,36 @@ pub(crate) fn rotate(vm: &'static HotSpot, recorder: &Arc<Mutex<Recorder>>, outp
     recording::moved(&output.place);
     let patience = lock_patience().clone();
     let turn = || recorder.lock().rotate(vm, output.writer);
-    vm.quietly(|| match (&patience, &output.peer) {
+    vm.with_profiler_paused(|| match (&patience, &output.collector) {
         (Some(before), Some((_, now))) => now.while_waiting(|| before.while_waiting(turn)),
         _ => turn(),
     });
-    if let Some(peer) = output.peer {
-        hear(vm, peer, recorder);
+    if let Some(collector) = output.collector {
+        hear(vm, collector, recorder);
     }
 }
 
 /// Starts a thread that takes the collector's commands.
 fn hear(
     vm: &'static HotSpot,
-    (peer, patience): (TcpStream, Patience),
+    (collector, patience): (TcpStream, Patience),
     recorder: &Arc<Mutex<Recorder>>,
 ) {
     *lock_patience() = Some(patience.clone());
     IS_ALONE.store(false, Ordering::SeqCst);
     let recorder = Arc::clone(recorder);
-    let listen = move || listen(vm, peer, &recorder, &patience);
+    let listen = move || listen(vm, collector, &recorder, &patience);
     if let Err(error) = vm.run_thread("HPROF listener thread", listen) {
         process::note(&format!("no commands can be taken: {error}"));
     }
 }
 
 /// Takes commands until the collector ends this or is gone; the program continues.
-fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
+fn listen(vm: &HotSpot, mut collector: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
     loop {
-        let count = match peer.read(&mut buffer) {
+        let count = match collector.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Ok(0) | Err(_) => {
                 // Another recording may have begun meanwhile, or the next file of this one.
@@ -183,7 +183,7 @@ fn listen(vm: &HotSpot, mut peer: TcpStream, recorder: &Mutex<Recorder>, patienc
                 recorder.flush();
                 reaction
             };
-            let reaction = vm.quietly(|| match patience.while_waiting(carry_out) {
+            let reaction = vm.with_profiler_paused(|| match patience.while_waiting(carry_out) {
                 // While no thread writes, so that the stream ends with a whole record.
                 Reaction::Exit(code) => process::exit(code),
                 reaction => reaction,

@@ -24,7 +24,7 @@ pub(crate) struct Output {
     /// Takes the bytes.
     pub(crate) writer: Box<dyn Write + Send>,
     /// Where commands come from, in socket mode, and how long the agent waits for the collector.
-    pub(crate) peer: Option<(TcpStream, Patience)>,
+    pub(crate) collector: Option<(TcpStream, Patience)>,
     /// The destination, as messages show it.
     pub(crate) place: String,
     /// Where a snapshot of an exhausted heap goes: the folder of the file, else the working folder.
@@ -99,7 +99,7 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     };
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(buffer, file)),
-        peer: None,
+        collector: None,
         place: named(&name),
         folder: folder(Path::new(&name)),
         scratch: scratch(&name),
@@ -124,7 +124,7 @@ fn nowhere(options: &Options) -> Output {
     let folder = folder(Path::new("snapshot"));
     Output {
         writer: Box::new(io::sink()),
-        peer: None,
+        collector: None,
         place: format!("{} when the heap is full", folder.display()),
         scratch: scratch(&folder.join("hprof").to_string_lossy()),
         memory: memory(options),
@@ -202,13 +202,13 @@ pub(crate) fn dial(
 
 /// Writes to the collector by a thread of its own; the agent's buffer is emptied at each flush.
 fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Output> {
-    let peer = stream.try_clone()?;
+    let collector = stream.try_clone()?;
     let memory = memory(options);
     let sender = Sender::new(stream, &memory)?;
     let patience = sender.patience();
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, sender)),
-        peer: Some((peer, patience)),
+        collector: Some((collector, patience)),
         place,
         folder: folder(Path::new("snapshot")),
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),
@@ -241,7 +241,7 @@ fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
     let path = part.path().to_owned();
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, part)),
-        peer: None,
+        collector: None,
         place: path.display().to_string(),
         folder: folder(&path),
         scratch: scratch(&path.to_string_lossy()),

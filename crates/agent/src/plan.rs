@@ -1,7 +1,7 @@
 //! From options to what the VM side measures.
 
 use agent_core::options::{Frames, Options};
-use vm_hotspot::{Clock, Config, Follow, NativeStacks, WhenExhausted};
+use vm_hotspot::{Clock, Config, NativeStacks, Track, WhenExhausted};
 
 use crate::exhausted;
 
@@ -13,12 +13,12 @@ pub(crate) fn config(options: &Options) -> Config {
         // The pairs of cpu=old are pairs whatever the depth is set to.
         call_depth: options.cpu.old.then_some(options.traces.cost_depth),
         has_profiler: !options.records_nothing,
-        has_peer: options.output.target.is_collector(),
+        has_collector: options.output.target.is_collector(),
         allocations: exact,
         stacks_sampled: options.heap.stacks_sampled,
         sampled_allocations: options.sampled.map(|sampled| sampled.interval),
         native: options.heap.native,
-        follow: follow(options),
+        track: track(options),
         calls: options.cpu.times || options.cpu.old,
         clock: if options.thread_cpu_clock {
             Clock::ThreadCpu
@@ -55,12 +55,12 @@ fn when_exhausted(options: &Options) -> WhenExhausted {
 
 /// A dump wants the stack of every object; the live counts of a table can be estimates
 /// for sites that make very many.
-fn follow(options: &Options) -> Follow {
+fn track(options: &Options) -> Track {
     match options.sampled {
-        _ if options.heap.dump => Follow::Every,
-        Some(sampled) if !sampled.live => Follow::None,
-        _ if options.exact => Follow::Exact,
-        _ => Follow::Adaptive,
+        _ if options.heap.dump => Track::Every,
+        Some(sampled) if !sampled.live => Track::None,
+        _ if options.exact => Track::Exact,
+        _ => Track::Adaptive,
     }
 }
 
@@ -80,10 +80,10 @@ mod tests {
         check("heap=sites,depth=7", |c| {
             c.allocations && c.depth == 7 && !c.calls
         });
-        check("heap=dump", |c| c.allocations && c.follow == Follow::Every);
-        check("heap=sites", |c| c.follow == Follow::Adaptive);
-        check("heap=sites,exact=y", |c| c.follow == Follow::Exact);
-        check("alloc=512k,live=n", |c| c.follow == Follow::None);
+        check("heap=dump", |c| c.allocations && c.track == Track::Every);
+        check("heap=sites", |c| c.track == Track::Adaptive);
+        check("heap=sites,exact=y", |c| c.track == Track::Exact);
+        check("alloc=512k,live=n", |c| c.track == Track::None);
         check("cpu=samples", |c| c.samples.is_some() && !c.instruments());
         check("cpu=samples,depth=0", |c| c.samples.is_none());
         check("wall=20ms", |c| {
@@ -123,8 +123,8 @@ mod tests {
         });
         check("heap=sites,tracked=9", |c| c.tracked == Some(9));
         check("heap=sites", |c| c.tracked.is_none());
-        check("net=localhost:1", |c| c.has_peer);
-        check("cpu=samples", |c| !c.has_peer);
+        check("net=localhost:1", |c| c.has_collector);
+        check("cpu=samples", |c| !c.has_collector);
         check("monitor=y", |c| c.monitors && !c.instruments());
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn begin(
         line_numbers: options.traces.line_numbers,
         begun: process::wall_time(),
         is_silent: !options.dump_on_exit
-            && !options.tells_last_counts()
+            && !options.writes_last_counts()
             && options.events.is_none(),
         has_no_profile: options.records_nothing && options.events.is_some(),
     });
@@ -101,9 +101,11 @@ pub(crate) fn order(java: JavaVm, text: &str) -> bool {
             None => change(java, order),
         },
     };
-    let told = reply.and_then(|path| UnixStream::connect(path).ok());
-    match (told, &answer) {
-        (Some(mut stream), Ok(said)) => drop(stream.write_all(format!("0 {said}").as_bytes())),
+    let reported = reply.and_then(|path| UnixStream::connect(path).ok());
+    match (reported, &answer) {
+        (Some(mut stream), Ok(printed)) => {
+            drop(stream.write_all(format!("0 {printed}").as_bytes()))
+        }
         (Some(mut stream), Err(fault)) => drop(stream.write_all(format!("1 {fault}").as_bytes())),
         (None, Err(fault)) => process::note(fault),
         (None, Ok(_)) => {}
@@ -193,9 +195,12 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
         stop()?;
     }
     entry::begin(java, options, output).map_err(|error| error.to_string())?;
-    let said = status();
+    let printed = status();
     Ok(match before {
-        Some(before) => format!("{said}, no longer {} to {}", before.options, before.place),
-        None => said,
+        Some(before) => format!(
+            "{printed}, no longer {} to {}",
+            before.options, before.place
+        ),
+        None => printed,
     })
 }

@@ -35,7 +35,7 @@ struct Queue {
     /// Why nothing is sent any more.
     end: Option<String>,
     /// The end has been reported to a writer.
-    is_said: bool,
+    is_reported: bool,
     /// Dumps that are under way, and the end of the program: while there are any, a writer may wait.
     patient: u32,
     /// Nothing more will come.
@@ -136,8 +136,8 @@ impl Patience {
         // What others write meanwhile is not waited for.
         let last = queue.sent + queue.waiting;
         let mut queue = self.0.wait(queue, |queue| queue.sent >= last);
-        let was_said = queue.end.is_none() || std::mem::replace(&mut queue.is_said, true);
-        let end = queue.end.clone().filter(|_| !was_said);
+        let was_reported = queue.end.is_none() || std::mem::replace(&mut queue.is_reported, true);
+        let end = queue.end.clone().filter(|_| !was_reported);
         drop(queue);
         if let Some(end) = end {
             process::say(&format!("HPROF ERROR: the output is lost: {end}\n"));
@@ -195,7 +195,7 @@ impl Write for Sender {
         }
         if let Some(end) = queue.end.clone() {
             // The end is reported once; later bytes are dropped without an error.
-            if std::mem::replace(&mut queue.is_said, true) {
+            if std::mem::replace(&mut queue.is_reported, true) {
                 return Ok(bytes.len());
             }
             return Err(io::Error::new(ErrorKind::TimedOut, end));
@@ -215,7 +215,7 @@ impl Write for Sender {
 
 /// The thread that writes; it ends when the collector is gone or the writers close the queue.
 fn send(shared: &Shared) {
-    let mut peer = &shared.stream;
+    let mut collector = &shared.stream;
     loop {
         let mut queue = shared.lock();
         let piece = loop {
@@ -226,7 +226,7 @@ fn send(shared: &Shared) {
                 Some(piece) => break piece,
                 None if queue.is_closed => {
                     // The thread that reads the collector's commands still has the stream.
-                    let _ = peer.shutdown(Shutdown::Write);
+                    let _ = collector.shutdown(Shutdown::Write);
                     return;
                 }
                 None => queue = shared.changed.wait(queue),
@@ -235,7 +235,7 @@ fn send(shared: &Shared) {
         drop(queue);
         let mut rest = &piece[..];
         while !rest.is_empty() {
-            let written = match peer.write(&rest[..rest.len().min(SENT)]) {
+            let written = match collector.write(&rest[..rest.len().min(SENT)]) {
                 Ok(0) => Err(ErrorKind::WriteZero.into()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
                 written => written,
@@ -279,14 +279,14 @@ mod tests {
 
     #[test]
     fn what_waits_is_charged_to_the_memory_limit_until_it_is_sent() {
-        let (mut sender, mut peer) = pair();
+        let (mut sender, mut collector) = pair();
         let memory = Arc::clone(&sender.0.memory);
         sender.write_all(&vec![7; 1 << 20]).unwrap();
         assert!(memory.native.used() <= 1 << 20);
         let patience = sender.patience();
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
-            peer.read_to_end(&mut all).map(|_| all.len())
+            collector.read_to_end(&mut all).map(|_| all.len())
         });
         patience.while_waiting(|| ());
         assert_eq!(memory.native.used(), 0);
@@ -296,72 +296,72 @@ mod tests {
     }
 
     #[test]
-    fn a_small_memory_limit_has_a_short_queue_and_a_peer_that_is_given_up_costs_nothing() {
+    fn a_small_memory_limit_has_a_short_queue_and_an_abandoned_collector_costs_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let memory = Arc::new(Memory::new(16 << 20));
         let mut sender = Sender::new(stream, &memory).unwrap();
-        let peer = listener.accept().unwrap().0;
+        let collector = listener.accept().unwrap().0;
         let block = vec![7; 1 << 20];
         assert!((0..200).any(|_| sender.write_all(&block).is_err()));
         assert!(memory.native.most() <= 2 << 20, "{}", memory.native.most());
         assert_eq!(memory.native.used(), 0);
-        drop(peer);
+        drop(collector);
     }
 
     #[test]
-    fn a_peer_that_does_not_read_costs_no_time_and_is_given_up() {
-        let (mut sender, peer) = pair();
+    fn a_collector_that_does_not_read_costs_no_time_and_is_abandoned() {
+        let (mut sender, collector) = pair();
         let block = vec![7; 1 << 20];
         let began = Instant::now();
         let failed = (0..200).find_map(|_| sender.write_all(&block).err());
         // Far below the seconds that any wait for it would take.
         assert!(began.elapsed() < Duration::from_secs(20));
-        let said = failed.expect("the limit is reached").to_string();
-        assert!(said.contains("does not read") && said.contains("bytes are dropped"));
+        let printed = failed.expect("the limit is reached").to_string();
+        assert!(printed.contains("does not read") && printed.contains("bytes are dropped"));
         assert!(sender.write(&block).is_ok(), "it is said once");
-        drop(peer);
+        drop(collector);
     }
 
     #[test]
-    fn a_dump_waits_for_a_slow_peer_and_not_for_a_stopped_one() {
+    fn a_dump_waits_for_a_slow_collector_and_not_for_a_stopped_one() {
         const BLOCKS: usize = 64;
-        let (mut sender, peer) = pair();
+        let (mut sender, collector) = pair();
         let patience = sender.patience();
         let block = vec![7; 1 << 20];
-        let reader = slow_reader(peer, BLOCKS << 20);
+        let reader = slow_reader(collector, BLOCKS << 20);
         patience.while_waiting(|| {
             for _ in 0..BLOCKS {
                 sender.write_all(&block).unwrap();
             }
         });
         // Everything has left; from here on no thread reads.
-        let peer = reader.join().unwrap();
+        let collector = reader.join().unwrap();
         let failed = patience.while_waiting(|| {
             let mut blocks = (0..BLOCKS).map(|_| sender.write_all(&block));
             blocks.find_map(Result::err)
         });
         assert!(failed.is_some());
-        drop(peer);
+        drop(collector);
     }
 
     /// A thread that reads so many bytes slowly, and returns the collector's stream.
-    fn slow_reader(mut peer: TcpStream, bytes: usize) -> std::thread::JoinHandle<TcpStream> {
+    fn slow_reader(mut collector: TcpStream, bytes: usize) -> std::thread::JoinHandle<TcpStream> {
         std::thread::spawn(move || {
             let (mut got, mut buffer) = (0, vec![0; 1 << 20]);
             while got < bytes {
                 std::thread::sleep(Duration::from_millis(2));
-                got += peer.read(&mut buffer).unwrap();
+                got += collector.read(&mut buffer).unwrap();
             }
-            peer
+            collector
         })
     }
 
     #[test]
     fn a_dump_that_ends_does_not_hurry_another() {
         const BLOCKS: usize = 64;
-        let (mut sender, peer) = pair();
-        let reader = slow_reader(peer, BLOCKS << 20);
+        let (mut sender, collector) = pair();
+        let reader = slow_reader(collector, BLOCKS << 20);
         let (one, other) = (sender.patience(), sender.patience());
         one.while_waiting(|| {
             other.while_waiting(|| ());
@@ -373,14 +373,15 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_of_a_writer_that_is_gone_gets_what_waits_and_then_the_end() {
-        let (mut sender, mut peer) = pair();
-        peer.set_read_timeout(Some(Duration::from_secs(60)))
+    fn the_collector_of_a_writer_that_is_gone_receives_the_queue_and_then_the_end() {
+        let (mut sender, mut collector) = pair();
+        collector
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         sender.write_all(&vec![7; 5 << 20]).unwrap();
         drop(sender);
         let mut all = Vec::new();
-        peer.read_to_end(&mut all).unwrap();
+        collector.read_to_end(&mut all).unwrap();
         assert_eq!(all.len(), 5 << 20);
     }
 }

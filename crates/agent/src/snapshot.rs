@@ -332,11 +332,11 @@ unsafe fn close_files(first: c_int, highest: c_int) {
 /// # Safety
 /// To be called in a copy, where it allocates nothing.
 unsafe fn allow_reader(socket: c_int) {
-    let mut peer = MaybeUninit::<libc::ucred>::zeroed();
+    let mut collector = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = size_of::<libc::ucred>() as socklen_t;
     // SAFETY: the pointers are to live locals of these sizes; all zeros are valid credentials.
     unsafe {
-        let into = peer.as_mut_ptr().cast();
+        let into = collector.as_mut_ptr().cast();
         libc::getsockopt(
             socket,
             libc::SOL_SOCKET,
@@ -344,7 +344,7 @@ unsafe fn allow_reader(socket: c_int) {
             into,
             &raw mut len,
         );
-        let reader = c_long::from(peer.assume_init().pid);
+        let reader = c_long::from(collector.assume_init().pid);
         if reader > 0 {
             libc::prctl(libc::PR_SET_PTRACER, reader, 0, 0, 0);
         }

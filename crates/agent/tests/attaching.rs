@@ -12,8 +12,8 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
         let mut program = stage.patient(jdk, None);
         let pid = program.child.id().to_string();
         let dumped = stage.run(&["dump", &pid, "-o", "heap.hprof"]);
-        let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
-        assert_eq!(dumped.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8_lossy(&dumped.stderr).into_owned();
+        assert_eq!(dumped.status.code(), Some(0), "{printed}");
         let counted = stage.run(&["histogram", "heap.hprof", "--json", "--all"]);
         let rows = String::from_utf8_lossy(&counted.stdout).into_owned();
         let early = rows.split("Patient$Early").nth(1).unwrap_or_default();
@@ -93,13 +93,13 @@ fn jcmd_loads_the_agent_into_a_running_program() {
             String::from_utf8_lossy(&ran.stdout).into_owned()
         };
         let what = format!("JDK {}", jdk.full_version);
-        let said = load("heap=nonsense");
-        assert!(said.contains("return code: -1"), "{what}: {said}");
-        let said = load(&format!("heap=sites,cutoff=0,file={}", file.display()));
-        assert!(said.contains("return code: 0"), "{what}: {said}");
+        let printed = load("heap=nonsense");
+        assert!(printed.contains("return code: -1"), "{what}: {printed}");
+        let printed = load(&format!("heap=sites,cutoff=0,file={}", file.display()));
+        assert!(printed.contains("return code: 0"), "{what}: {printed}");
         // An impossible recording is refused, and the first continues.
-        let said = load("cpu=samples,file=none/x.txt");
-        assert!(said.contains("return code: -1"), "{what}: {said}");
+        let printed = load("cpu=samples,file=none/x.txt");
+        assert!(printed.contains("return code: -1"), "{what}: {printed}");
         for line in ["counting", "late"] {
             program.type_line(line);
             program.expect(&format!("done {line}"));
@@ -110,9 +110,9 @@ fn jcmd_loads_the_agent_into_a_running_program() {
         let text = std::fs::read_to_string(&file).expect("a profile");
         assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
         assert_eq!(objects_of(&text, " Patient$Early"), None, "{what}");
-        let mut said = String::new();
-        std::io::Read::read_to_string(&mut program.stderr(), &mut said).expect("text");
-        let told = "HPROF: hprof option error: heap option value must be dump|sites|all";
-        assert!(said.contains(told), "{what}: {said}");
+        let mut printed = String::new();
+        std::io::Read::read_to_string(&mut program.stderr(), &mut printed).expect("text");
+        let received = "HPROF: hprof option error: heap option value must be dump|sites|all";
+        assert!(printed.contains(received), "{what}: {printed}");
     }
 }

@@ -51,11 +51,11 @@ fn option_errors_end_the_program_as_the_originals_did_only_when_asked_to() {
         let asked = format!("compat=y,{options}");
         let ran = lab.run(jdk, Some(&asked), &[], &["Trouble", "lambda"]);
         assert_eq!(ran.output.status.code(), Some(code), "{options}");
-        let (said, place) = text.rsplit_once(" [").expect("a place");
-        let said = said.replace(&format!("({options})"), &format!("({asked})"));
+        let (printed, place) = text.rsplit_once(" [").expect("a place");
+        let printed = printed.replace(&format!("({options})"), &format!("({asked})"));
         assert_eq!(
             first(&ran),
-            format!("HPROF ERROR: {said} [{place}"),
+            format!("HPROF ERROR: {printed} [{place}"),
             "{options}"
         );
         assert_eq!(ran.stdout(), "", "{options}");
@@ -67,8 +67,8 @@ fn option_errors_end_the_program_as_the_originals_did_only_when_asked_to() {
             "{options}"
         );
         assert_eq!(ran.stdout(), plain.stdout(), "{options}");
-        let (said, _) = text.rsplit_once(" [").expect("a place");
-        let sentence = format!("HPROF: {said}; the program runs unprofiled\n");
+        let (printed, _) = text.rsplit_once(" [").expect("a place");
+        let sentence = format!("HPROF: {printed}; the program runs unprofiled\n");
         assert_eq!(ran.stderr(), sentence + &plain.stderr(), "{options}");
     };
     check(

@@ -139,8 +139,8 @@ fn a_live_binary_dump_is_read_by_hprof_slurp() {
                 .flatten();
             let file = names.map(|entry| entry.path()).next().expect("a dump");
             let file = file.to_string_lossy();
-            let said = output(&slurp, &["-t", "1000", &file], mode);
-            assert!(said.contains("Known$Node"), "{mode}: {said}");
+            let printed = output(&slurp, &["-t", "1000", &file], mode);
+            assert!(printed.contains("Known$Node"), "{mode}: {printed}");
         }
     }
 }
@@ -165,7 +165,7 @@ fn jhat_skips_the_records_that_the_original_did_not_have() {
             assert!(count.is_some_and(|row| row.1 > 0), "{tag:?}");
         }
         let words = ["-J-Xmx512m", "-parseonly", "true", &*file.to_string_lossy()];
-        let said = output(&jhat, &words, &jdk.full_version);
-        assert!(said.contains("Snapshot resolved."), "{said}");
+        let printed = output(&jhat, &words, &jdk.full_version);
+        assert!(printed.contains("Snapshot resolved."), "{printed}");
     }
 }

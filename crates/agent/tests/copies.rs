@@ -48,8 +48,8 @@ fn order(jdk: &Jdk, agent: &Path, pid: u32, socket: &Path) -> String {
 fn is_unharmed(stage: &Stage, program: &mut Talk) {
     let pid = program.child.id();
     let dumped = stage.run(&["dump", &pid.to_string(), "--snapshot", "-o", "-"]);
-    let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
-    assert_eq!(dumped.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&dumped.stderr).into_owned();
+    assert_eq!(dumped.status.code(), Some(0), "{printed}");
     wait_until_childless(pid);
     program.type_line("late");
     program.expect("done late");
@@ -67,16 +67,16 @@ fn a_copy_that_is_never_read_harms_nothing() {
         let begin = || {
             drop(std::fs::remove_file(&socket));
             let listener = UnixListener::bind(&socket).expect("a socket");
-            let said = order(jdk, &lab.agent, pid, &socket);
-            assert!(said.contains("return code: 0"), "{said}");
+            let printed = order(jdk, &lab.agent, pid, &socket);
+            assert!(printed.contains("return code: 0"), "{printed}");
             let copies = children(pid);
             assert_eq!(copies.len(), 1, "{copies:?}");
             (listener, copies[0])
         };
 
         // The reader ends before the copy has found it.
-        let said = order(jdk, &lab.agent, pid, &socket);
-        assert!(said.contains("return code: 0"), "{said}");
+        let printed = order(jdk, &lab.agent, pid, &socket);
+        assert!(printed.contains("return code: 0"), "{printed}");
         wait_until_childless(pid);
         is_unharmed(&stage, &mut program);
 
@@ -134,11 +134,11 @@ fn a_fork_that_the_system_refuses_is_reported_and_the_vm_can_be_asked_instead() 
         // The second one shows that the first has left nothing behind.
         for _ in 0..2 {
             let dumped = stage.run(&["dump", &pid, "--snapshot", "-o", "none.hprof"]);
-            let said = text(&dumped);
-            assert_eq!(dumped.status.code(), Some(3), "{said}");
+            let printed = text(&dumped);
+            assert_eq!(dumped.status.code(), Some(3), "{printed}");
             let reason = "this process could not be copied: Cannot allocate memory";
-            assert!(said.contains(reason), "{said}");
-            assert!(said.contains("without --snapshot the JVM"), "{said}");
+            assert!(printed.contains(reason), "{printed}");
+            assert!(printed.contains("without --snapshot the JVM"), "{printed}");
             let files = std::fs::read_dir(stage.folder.path()).expect("a folder");
             assert_eq!(files.count(), 0, "a file is left");
         }

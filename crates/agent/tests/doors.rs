@@ -85,7 +85,7 @@ fn a_vm_takes_the_agent_from_its_environment() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_ends_nothing() {
+fn a_full_disk_is_reported_and_ends_nothing() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
@@ -104,10 +104,10 @@ fn a_full_disk_is_said_and_ends_nothing() {
                 "Known",
             ]);
             let ran = output(known);
-            let said = text(&ran.stderr);
-            assert_eq!(text(&ran.stdout), PRINTED, "{options} {said}");
-            assert_eq!(ran.status.code(), Some(0), "{options} {said}");
-            assert!(said.contains("No space left"), "{options} {said}");
+            let printed = text(&ran.stderr);
+            assert_eq!(text(&ran.stdout), PRINTED, "{options} {printed}");
+            assert_eq!(ran.status.code(), Some(0), "{options} {printed}");
+            assert!(printed.contains("No space left"), "{options} {printed}");
         }
     }
 }

@@ -292,10 +292,10 @@ fn times(bytes: &[u8]) -> HashMap<String, [u64; 3]> {
 fn check_times(ran: &crate::common::Ran, what: &str, is_cpu_time: bool) {
     let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
     let times = times(&bytes);
-    let said = ran.stdout();
+    let printed = ran.stdout();
     let expected = [(20, 800_000), (100_000, 200_000_000), (40_000, 439_600_000)];
-    assert_eq!(said.lines().count(), expected.len(), "{what}: {said}");
-    for (line, (calls, nanos)) in said.lines().zip(expected) {
+    assert_eq!(printed.lines().count(), expected.len(), "{what}: {printed}");
+    for (line, (calls, nanos)) in printed.lines().zip(expected) {
         let words: Vec<&str> = line.split(' ').collect();
         let [counted, own, all] = times[words[0]];
         assert_eq!(counted, calls, "{what}: {line}");
@@ -309,8 +309,8 @@ fn check_times(ran: &crate::common::Ran, what: &str, is_cpu_time: bool) {
         };
         // Of short stretches a random choice is measured, so a time is an estimate.
         let range = least..=around / 10 * 13 + 1_000_000;
-        let said = format!("{what}: {line}: own {own}, with callees {all}, {range:?}");
-        assert!(range.contains(&own) && range.contains(&all), "{said}");
+        let printed = format!("{what}: {line}: own {own}, with callees {all}, {range:?}");
+        assert!(range.contains(&own) && range.contains(&all), "{printed}");
     }
 }
 

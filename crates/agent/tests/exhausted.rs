@@ -24,7 +24,7 @@ fn exhausted(lab: &Lab, classes: &Path, jdk: &Jdk, options: &str) -> Ran {
 }
 
 /// What `tenure` says of a file, in lines.
-fn said(folder: &Path, arguments: &[&str]) -> String {
+fn printed(folder: &Path, arguments: &[&str]) -> String {
     let tenure = Command::new(testkit::built::tenure())
         .args(arguments)
         .current_dir(folder)
@@ -37,7 +37,7 @@ fn said(folder: &Path, arguments: &[&str]) -> String {
 
 /// Bytes of all `byte[]` in a dump.
 fn bytes_of_arrays(folder: &Path, dump: &str) -> u64 {
-    let histogram = said(folder, &["histogram", dump, "--json", "--no-retained"]);
+    let histogram = printed(folder, &["histogram", dump, "--json", "--no-retained"]);
     let histogram: serde_json::Value = serde_json::from_str(&histogram).expect("JSON");
     let rows = histogram["rows"].as_array().expect("rows");
     let arrays = rows.iter().find(|row| row["class"] == "byte[]");
@@ -46,7 +46,7 @@ fn bytes_of_arrays(folder: &Path, dump: &str) -> u64 {
 }
 
 #[test]
-fn what_was_recorded_is_written_when_the_vm_cannot_tell_its_end() {
+fn what_was_recorded_is_written_when_the_vm_reports_no_end() {
     let Some(lab) = lab() else { return };
     let Some(classes) = lab.compile("Exhausted.java", 8) else {
         return;
@@ -80,9 +80,9 @@ fn the_first_error_is_dumped_with_what_its_thread_holds() {
         let options = "heap=dump,format=b,modern=y,file=out.hprof";
         let ran = exhausted(lab, classes.path(), jdk, options);
         let folder = ran.folder.path();
-        let threads = said(folder, &["threads", "out.hprof"]);
+        let threads = printed(folder, &["threads", "out.hprof"]);
         assert!(threads.contains("Exhausted.fill"), "{threads}");
-        let threads = said(folder, &["threads", "out.hprof#2"]);
+        let threads = printed(folder, &["threads", "out.hprof#2"]);
         assert!(!threads.contains("Exhausted.fill"), "{threads}");
         for dump in ["out.hprof", "out.hprof#2"] {
             let bytes = bytes_of_arrays(folder, dump);
@@ -193,10 +193,10 @@ fn the_first_error_makes_a_snapshot_and_the_program_goes_on() {
             ran.stderr().replace(&format!("{note}\n"), ""),
             plain.stderr()
         );
-        names_the_leak(&said(ran.folder.path(), &["leaks", name]));
+        names_the_leak(&printed(ran.folder.path(), &["leaks", name]));
         // The error of an array that no heap can hold came before, when the map was empty.
         assert!(bytes_of_arrays(ran.folder.path(), name) > 30_000_000);
-        let threads = said(ran.folder.path(), &["threads", name]);
+        let threads = printed(ran.folder.path(), &["threads", name]);
         assert!(threads.contains("Overflow.fill"), "{threads}");
     }
 }
@@ -228,10 +228,10 @@ fn a_snapshot_is_beside_the_output_and_beside_what_the_vm_dumps_itself() {
             panic!("{snapshots:?} {}", ran.stderr());
         };
         let snapshot = snapshot.to_str().expect("a name");
-        names_the_leak(&said(ran.folder.path(), &["leaks", snapshot]));
+        names_the_leak(&printed(ran.folder.path(), &["leaks", snapshot]));
         // The VM dumps at the error of the array.
         for dump in [snapshot, "own.hprof"] {
-            let checked = said(ran.folder.path(), &["validate", dump]);
+            let checked = printed(ran.folder.path(), &["validate", dump]);
             assert!(checked.contains("The file is whole."), "{dump}: {checked}");
         }
     }

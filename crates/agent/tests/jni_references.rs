@@ -98,9 +98,9 @@ fn every_reference_is_counted_with_the_stack_that_made_it() {
             let what = format!("{options} {flag} on {}\n{}", jdk.full_version, ran.stderr());
             assert_eq!(ran.output.status.code(), Some(0), "{what}");
             // The check of JNI prints to standard output as well, mostly of the program's sins.
-            let said = ran.stdout();
-            let has = |line| said.lines().any(|one| one == line);
-            assert!(has("pending") && has("done"), "{said}{what}");
+            let printed = ran.stdout();
+            let has = |line| printed.lines().any(|one| one == line);
+            assert!(has("pending") && has("done"), "{printed}{what}");
             let bytes = std::fs::read(ran.folder.path().join("java.hprof.txt"));
             let (profile, damage) = profile::read(&bytes.expect("a profile")).expect("read");
             assert!(!damage.any_damage(), "{damage:?}\n{what}");

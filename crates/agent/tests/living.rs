@@ -33,8 +33,8 @@ fn live_counts_are_exact_where_they_are_wanted_so() {
             let program = ["Living", "count"];
             let ran = lab.run_in(jdk, classes.path(), Some(&asked), &[], &program);
             let what = format!("{asked} on {}", jdk.full_version);
-            let said = format!("kept {}\n", 2 * KEPT);
-            assert_eq!(ran.stdout(), said, "{what}: {}", ran.stderr());
+            let printed = format!("kept {}\n", 2 * KEPT);
+            assert_eq!(ran.stdout(), printed, "{what}: {}", ran.stderr());
             let profile = ran.profile();
             let (live, made) = objects(&profile, "Living$Node");
             assert_eq!(made, MADE, "{what}");
@@ -204,8 +204,8 @@ fn twenty_loaders_that_are_dropped_are_unloaded_all() {
             let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
             assert_eq!(ran.stdout(), "gone 20\n", "{what}");
             let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
-            let told = loaded_and_unloaded(&bytes, "Loaders$Plugin");
-            assert_eq!(told, (20, 20), "{what}");
+            let received = loaded_and_unloaded(&bytes, "Loaders$Plugin");
+            assert_eq!(received, (20, 20), "{what}");
         }
     }
 }

@@ -39,7 +39,7 @@ fn a_lost_listener_costs_the_program_nothing() {
 }
 
 #[test]
-fn a_peer_that_stops_reading_is_given_up() {
+fn a_collector_that_stops_reading_is_abandoned() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
@@ -48,39 +48,41 @@ fn a_peer_that_stops_reading_is_given_up() {
             let Some(stage) = stage(lab) else { continue };
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = listener.local_addr().expect("bound").port();
-            let peer = std::thread::spawn(move || listener.accept().expect("the agent").0);
+            let collector = std::thread::spawn(move || listener.accept().expect("the agent").0);
             let options = format!("{mode},net=127.0.0.1:{port}");
             let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
-            let mut peer = peer.join().expect("accepted");
+            let mut collector = collector.join().expect("accepted");
             for line in ["late", "twins", "both"] {
                 program.type_line(line);
                 program.expect(&format!("done {line}"));
             }
             // Dumps that no one takes, more than any buffer on the way has room for.
             for _ in 0..40 {
-                peer.write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0]).expect("sent");
+                collector
+                    .write_all(&[2, 0, 0, 0, 0, 0, 0, 0, 0])
+                    .expect("sent");
             }
             let what = format!("{mode} on {}", jdk.full_version);
-            let (tell, told) = channel();
+            let (emit, shown) = channel();
             let errors = program.stderr();
-            let said = std::thread::spawn(move || {
+            let printed = std::thread::spawn(move || {
                 let lines = errors.lines().map_while(Result::ok);
-                let told = lines.inspect(|line| {
-                    let _ = tell.send(line.contains(LOST));
+                let shown = lines.inspect(|line| {
+                    let _ = emit.send(line.contains(LOST));
                 });
-                told.collect::<Vec<_>>()
+                shown.collect::<Vec<_>>()
             });
-            let is_lost = || told.recv_timeout(PATIENCE).expect("a peer is given up");
+            let is_lost = || shown.recv_timeout(PATIENCE).expect("a peer is given up");
             while !is_lost() {}
             program.type_line("end");
             program.expect("kept 1500");
             assert_eq!(program.code(), Some(3), "{what}");
-            let said = said.join().expect("text");
-            let count = said.iter().filter(|line| line.contains(LOST)).count();
-            assert_eq!(count, 1, "{what}: {said:?}");
+            let printed = printed.join().expect("text");
+            let count = printed.iter().filter(|line| line.contains(LOST)).count();
+            assert_eq!(count, 1, "{what}: {printed:?}");
             let mut received = Vec::new();
             // Commands that no one took end it by a reset, which leaves what came before.
-            let _ = peer.read_to_end(&mut received);
+            let _ = collector.read_to_end(&mut received);
             std::fs::write(stage.got(), &received).expect("written");
             check_cut(&stage, mode.contains("format=b"), &what);
         }
@@ -92,26 +94,29 @@ fn a_peer_that_stops_reading_is_given_up() {
 fn check_cut(stage: &Stage, is_binary: bool, what: &str) {
     let ask = |command: &str| {
         let ran = stage.run(&[command, "got"]);
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        (ran.status.code(), said)
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+        (ran.status.code(), printed)
     };
-    let (code, said) = ask(if is_binary { "validate" } else { "profile" });
+    let (code, printed) = ask(if is_binary { "validate" } else { "profile" });
     if code == Some(0) && !is_binary {
         return; // Lines of text do not show whether the last one is whole.
     }
-    assert_eq!(code, Some(4), "{what}: {said}");
-    assert!(said.contains(" at "), "{what}: {said}");
+    assert_eq!(code, Some(4), "{what}: {printed}");
+    assert!(printed.contains(" at "), "{what}: {printed}");
     if is_binary {
         // A dump of a program with records in its heap: the cut is found, and nothing in its wake.
-        assert!(said.contains("to the end of the file"), "{what}: {said}");
-        let findings = said.lines().filter(|line| line.contains(" at ")).count();
-        assert_eq!(findings, 1, "{what}: {said}");
-        // The dump came first, so the tables were lost.
-        let (code, said) = ask("profile");
-        assert_eq!(code, Some(3), "{what}: {said}");
         assert!(
-            said.contains("heap dump without a profile"),
-            "{what}: {said}"
+            printed.contains("to the end of the file"),
+            "{what}: {printed}"
+        );
+        let findings = printed.lines().filter(|line| line.contains(" at ")).count();
+        assert_eq!(findings, 1, "{what}: {printed}");
+        // The dump came first, so the tables were lost.
+        let (code, printed) = ask("profile");
+        assert_eq!(code, Some(3), "{what}: {printed}");
+        assert!(
+            printed.contains("heap dump without a profile"),
+            "{what}: {printed}"
         );
     }
 }

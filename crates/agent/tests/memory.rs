@@ -57,7 +57,7 @@ fn lost(notes: &[&str], what: &str) -> u64 {
 
 /// What the agent's own counters say: never beyond the limits.
 fn check_counters(notes: &[&str], what: &str) {
-    let mut said = 0;
+    let mut printed = 0;
     for note in notes {
         let Some((_, numbers)) = note.split_once(": at most ") else {
             continue;
@@ -67,9 +67,9 @@ fn check_counters(notes: &[&str], what: &str) {
         assert!(most <= limit && LIMITS.contains(&limit), "{what}: {note}");
         // A table that wants to be twice as large may be refused early.
         assert!(most > limit / 8, "{what}: {note}");
-        said += 1;
+        printed += 1;
     }
-    assert!(said > 0, "{what}: {notes:?}");
+    assert!(printed > 0, "{what}: {notes:?}");
 }
 
 /// The sum of a column over the rows of a table that end with a name.

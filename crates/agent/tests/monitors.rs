@@ -38,11 +38,11 @@ fn dumps_end_while_threads_contend_for_what_they_need() {
                 .spawn()
                 .expect("java runs");
             let pid = java.id().to_string();
-            let mut said = BufReader::new(java.stdout.take().expect("piped")).lines();
-            assert_eq!(said.next().expect("a line").expect("text"), "ready");
+            let mut printed = BufReader::new(java.stdout.take().expect("piped")).lines();
+            assert_eq!(printed.next().expect("a line").expect("text"), "ready");
             // The VM prints its threads to standard output at each SIGQUIT, and holds the
             // program while no thread reads them.
-            let rest = std::thread::spawn(move || said.map_while(Result::ok).last());
+            let rest = std::thread::spawn(move || printed.map_while(Result::ok).last());
             let (dumped, dumps) = channel();
             let errors = BufReader::new(java.stderr.take().expect("piped"));
             let listener = std::thread::spawn(move || {
@@ -111,8 +111,8 @@ fn threads_parked_at_locks_are_timed_where_they_ask_for_them() {
             let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Locks"]);
             let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
             assert_eq!(ran.stdout(), "unlocked\n", "{what}");
-            let said = [ran.stdout(), ran.stderr()].concat();
-            assert!(!said.contains("park"), "{what}: {said}");
+            let printed = [ran.stdout(), ran.stderr()].concat();
+            assert!(!printed.contains("park"), "{what}: {printed}");
             let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
             let (profile, _) = profile::read(&bytes).expect("a profile");
             let rows = profile.stacks(profile::Metric::Parked).map(|stack| {

@@ -246,7 +246,7 @@ fn without_events(java: &mut Command) {
 }
 
 #[test]
-fn where_kernel_frames_are_refused_it_is_said_once_and_native_frames_remain() {
+fn where_kernel_frames_are_refused_it_is_reported_once_and_native_frames_remain() {
     let Some(lab) = crate::common::lab() else {
         return;
     };

@@ -41,12 +41,12 @@ impl Program {
         let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
         assert_eq!(ran.output.status.code(), Some(code), "{what}");
         for line in steps.split(' ') {
-            let said = match line {
+            let printed = match line {
                 "fork" => "child 7\n",
                 "exec" => "exec 0\n",
                 _ => continue,
             };
-            assert!(ran.stdout().contains(said), "{what}");
+            assert!(ran.stdout().contains(printed), "{what}");
         }
         let name = match options.contains("format=b") {
             true => "java.hprof",
@@ -236,9 +236,9 @@ fn an_agent_that_comes_later_and_another_allocator_are_no_hindrance() {
             .arg(program.libraries.path())
             .arg("leak");
         let output = java.output().expect("java runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
-        let calls = said
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{printed}");
+        let calls = printed
             .lines()
             .find_map(|line| line.strip_prefix("malloc calls: "));
         let calls: u64 = calls

@@ -88,9 +88,9 @@ fn a_program_is_the_same_beside_agents_of_others() {
             .enumerate()
         {
             let here = (jdk, classes.path());
-            let (out, code, said) = run(lab, here, other, None);
+            let (out, code, printed) = run(lab, here, other, None);
             let alone = format!("{} alone on {}", other.display(), jdk.full_version);
-            assert_eq!(code, Some(3), "{alone}: {out}{said}");
+            assert_eq!(code, Some(3), "{alone}: {out}{printed}");
             for (number, options) in RECORDERS.iter().enumerate() {
                 // In the usual run each of them is beside one of the others on each JDK.
                 if !is_matrix() && number != (at + turn) % RECORDERS.len() {

@@ -231,8 +231,8 @@ fn a_binary_stream_is_a_dump_that_validates() {
         assert_eq!(program.code(), Some(3));
         assert_eq!(listener.code(), Some(0));
         let validated = stage.run(&["validate", "got"]);
-        let said = String::from_utf8_lossy(&validated.stdout).into_owned();
-        assert_eq!(validated.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8_lossy(&validated.stdout).into_owned();
+        assert_eq!(validated.status.code(), Some(0), "{printed}");
     }
 }
 
@@ -249,8 +249,8 @@ fn an_order_to_exit_ends_the_program() {
     listener.type_line("exit");
     assert_eq!(program.code(), Some(0));
     assert_eq!(listener.code(), Some(0));
-    let said = std::io::read_to_string(program.stderr()).expect("text");
-    assert_eq!(said, "HPROF: received exit event, exiting ...\n");
+    let printed = std::io::read_to_string(program.stderr()).expect("text");
+    assert_eq!(printed, "HPROF: received exit event, exiting ...\n");
 }
 
 #[test]

@@ -30,9 +30,9 @@ fn a_second_attach_changes_what_is_recorded() {
         let mut program = stage.patient(jdk, None);
         let pid = program.child.id().to_string();
         let record = |options: &str| {
-            let (code, said) = stage.order(lab, &[&pid, "--profile", options]);
-            assert_eq!(code, Some(0), "{what}: {options}: {said}");
-            said
+            let (code, printed) = stage.order(lab, &[&pid, "--profile", options]);
+            assert_eq!(code, Some(0), "{what}: {options}: {printed}");
+            printed
         };
         let mut make = |lines: &[&str]| {
             for line in lines {
@@ -40,20 +40,20 @@ fn a_second_attach_changes_what_is_recorded() {
                 program.expect(&format!("done {line}"));
             }
         };
-        let (code, said) = stage.order(lab, &[&pid, "status"]);
+        let (code, printed) = stage.order(lab, &[&pid, "status"]);
         assert_eq!(
-            (code, said.contains("nothing is recorded")),
+            (code, printed.contains("nothing is recorded")),
             (Some(1), true),
-            "{said}"
+            "{printed}"
         );
 
         record("heap=sites,cutoff=0,depth=2,file=one.txt");
         make(&["counting", "late"]);
-        let said = record("cpu=samples,interval=1,cutoff=0,file=two.txt");
+        let printed = record("cpu=samples,interval=1,cutoff=0,file=two.txt");
         let both = ["two.txt", "no longer heap=sites"];
         assert!(
-            both.iter().all(|part| said.contains(part)),
-            "{what}: {said}"
+            both.iter().all(|part| printed.contains(part)),
+            "{what}: {printed}"
         );
         assert_eq!(
             objects_of(&read(folder, "one.txt"), " Patient$Late"),
@@ -62,23 +62,26 @@ fn a_second_attach_changes_what_is_recorded() {
         );
         make(&["spin", "spin"]);
         // Frames deeper than those of the code that ran before.
-        let said = record("heap=sites,cutoff=0,depth=24,file=three.txt");
-        assert!(said.contains("no longer cpu=samples"), "{what}: {said}");
+        let printed = record("heap=sites,cutoff=0,depth=24,file=three.txt");
+        assert!(
+            printed.contains("no longer cpu=samples"),
+            "{what}: {printed}"
+        );
         assert!(
             samples_under(&read(folder, "two.txt"), "Patient.spin(") > 0,
             "{what}"
         );
         make(&["counting", "late", "deep"]);
-        let said = stage.order(lab, &[&pid, "status"]).1;
+        let printed = stage.order(lab, &[&pid, "status"]).1;
         assert!(
-            said.contains("records heap=sites") && said.contains("three.txt"),
-            "{said}"
+            printed.contains("records heap=sites") && printed.contains("three.txt"),
+            "{printed}"
         );
-        let (code, said) = stage.order(lab, &[&pid, "dump"]);
+        let (code, printed) = stage.order(lab, &[&pid, "dump"]);
         assert_eq!(
-            (code, said.contains("three.txt")),
+            (code, printed.contains("three.txt")),
             (Some(0), true),
-            "{said}"
+            "{printed}"
         );
         let text = read(folder, "three.txt");
         assert_eq!(
@@ -88,30 +91,42 @@ fn a_second_attach_changes_what_is_recorded() {
         );
         record("cpu=times,cutoff=0,file=four.txt");
         make(&["counting", "late", "late"]);
-        let (code, said) = stage.order(lab, &[&pid, "stop"]);
-        assert_eq!((code, said.contains("four.txt")), (Some(0), true), "{said}");
+        let (code, printed) = stage.order(lab, &[&pid, "stop"]);
+        assert_eq!(
+            (code, printed.contains("four.txt")),
+            (Some(0), true),
+            "{printed}"
+        );
         let text = read(folder, "four.txt");
         let rows = text.lines().filter(|line| line.ends_with(" Patient.late"));
         let calls = rows.filter_map(|row| row.split_whitespace().nth(3)?.parse::<u64>().ok());
         assert_eq!(calls.sum::<u64>(), 2, "{what}: {text}");
-        let (code, said) = stage.order(lab, &[&pid, "stop"]);
+        let (code, printed) = stage.order(lab, &[&pid, "stop"]);
         assert_eq!(
-            (code, said.contains("nothing is recorded")),
+            (code, printed.contains("nothing is recorded")),
             (Some(1), true),
-            "{said}"
+            "{printed}"
         );
 
         // One sentence reports what cannot be recorded, and the present recording continues.
         record("heap=sites,cutoff=0,file=five.txt");
-        let (code, said) = stage.order(lab, &[&pid, "--profile", "heap=nonsense"]);
+        let (code, printed) = stage.order(lab, &[&pid, "--profile", "heap=nonsense"]);
         let sentence = "heap option value must be dump|sites|all";
-        assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
+        assert_eq!(
+            (code, printed.contains(sentence)),
+            (Some(3), true),
+            "{printed}"
+        );
         std::fs::write(folder.join("old.html"), "earlier").expect("written");
         let mut arguments = vec![&*pid, "--profile", "heap=nonsense", "--duration", "1"];
         arguments.extend(["-o", "old.html", "--force"]);
-        let (code, said) = stage.order(lab, &arguments);
-        assert_eq!(read(folder, "old.html"), "earlier", "{said}");
-        assert_eq!((code, said.contains(sentence)), (Some(3), true), "{said}");
+        let (code, printed) = stage.order(lab, &arguments);
+        assert_eq!(read(folder, "old.html"), "earlier", "{printed}");
+        assert_eq!(
+            (code, printed.contains(sentence)),
+            (Some(3), true),
+            "{printed}"
+        );
         make(&["counting", "late"]);
         program.type_line("end");
         program.expect("kept 3501");
@@ -135,16 +150,16 @@ fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
         let mut program = stage.patient(jdk, None);
         let pid = program.child.id().to_string();
         for output in ["flames.html", "samples.hprof.txt", "samples.hprof"] {
-            let (code, said) = stage.order(lab, &[&pid, "--duration", "1", "-o", output]);
-            assert_eq!(code, Some(0), "{output}: {said}");
+            let (code, printed) = stage.order(lab, &[&pid, "--duration", "1", "-o", output]);
+            assert_eq!(code, Some(0), "{output}: {printed}");
             let text = read(stage.folder.path(), output);
             let begins = match output {
                 "flames.html" => text.starts_with("<!"),
                 _ => text.starts_with("JAVA PROFILE"),
             };
             assert!(begins, "{output}: {text}");
-            let said = stage.order(lab, &[&pid, "status"]).1;
-            assert!(said.contains("nothing is recorded"), "{said}");
+            let printed = stage.order(lab, &[&pid, "status"]).1;
+            assert!(printed.contains("nothing is recorded"), "{printed}");
         }
         for command in ["attach", "watch"] {
             let listed = stage.run(&[command]);
@@ -175,13 +190,13 @@ fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
         let pid = program.pid();
         for options in ["heap=sites", "cpu=times"] {
             let options = format!("{options},file=out.txt");
-            let (code, said) = stage.order(lab, &[&pid, "--profile", &options]);
-            assert_eq!(code, Some(0), "{what}: {said}");
+            let (code, printed) = stage.order(lab, &[&pid, "--profile", &options]);
+            assert_eq!(code, Some(0), "{what}: {printed}");
             program.await_other_code(plain, &what);
-            let (code, said) = stage.order(lab, &[&pid, "stop"]);
-            assert_eq!(code, Some(0), "{what}: {said}");
+            let (code, printed) = stage.order(lab, &[&pid, "stop"]);
+            assert_eq!(code, Some(0), "{what}: {printed}");
             program.await_code(plain, &what);
-            program.tell("keep 10");
+            program.send("keep 10");
         }
     }
 }
@@ -203,8 +218,8 @@ fn recordings_that_have_ended_leave_no_memory_behind() {
                 &["--profile", "cpu=samples,force=y,file=again.txt"][..],
                 &["stop"],
             ] {
-                let (code, said) = stage.order(lab, &[&[&pid[..]], arguments].concat());
-                assert_eq!(code, Some(0), "{said}");
+                let (code, printed) = stage.order(lab, &[&[&pid[..]], arguments].concat());
+                assert_eq!(code, Some(0), "{printed}");
             }
         };
         record();

@@ -124,11 +124,11 @@ fn a_recording_ends_after_its_duration() {
         let file = stage.folder.path().join("short.txt");
         wait_for(&file, "table", |text| text.contains("CPU SAMPLES END"));
         testkit::until(|| {
-            let said = stage.run(&["attach", &pid, "status"]).stdout;
-            let said = String::from_utf8_lossy(&said).into_owned();
-            match said.contains("nothing is recorded") {
+            let printed = stage.run(&["attach", &pid, "status"]).stdout;
+            let printed = String::from_utf8_lossy(&printed).into_owned();
+            match printed.contains("nothing is recorded") {
                 true => Ok(()),
-                false => Err(said),
+                false => Err(printed),
             }
         });
         program.type_line("end");
@@ -146,8 +146,8 @@ fn spun(stage: &Stage, file: &Path) -> u64 {
         return counts.sum();
     }
     let ran = stage.run(&["profile", &file.to_string_lossy(), "--json"]);
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert_eq!(ran.status.code(), Some(0), "{}: {said}", file.display());
+    let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(0), "{}: {printed}", file.display());
     let answer: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     let rows = answer["methods"].as_array().expect("methods");
     let row = rows.iter().find(|row| row["method"] == "Patient.spin");
@@ -214,11 +214,11 @@ fn a_program_is_attached_to_for_a_series_of_files() {
         let arguments = ["attach", &pid, "--agent", &library, "--loop", "1"];
         let more = ["--duration", "3", "-o", "all-%t.pb.gz"];
         let ran = stage.run(&[&arguments[..], &more].concat());
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert_eq!(ran.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(0), "{printed}");
         let all = files(stage.folder.path(), ".pb.gz");
-        assert!(all.len() >= 2, "{all:?}: {said}");
-        assert_eq!(all.len(), said.matches("wrote ").count(), "{said}");
+        assert!(all.len() >= 2, "{all:?}: {printed}");
+        assert_eq!(all.len(), printed.matches("wrote ").count(), "{printed}");
         let status = stage.run(&["attach", &pid, "status"]);
         let status = String::from_utf8_lossy(&status.stdout).into_owned();
         assert!(status.contains("nothing is recorded"), "{status}");

@@ -13,8 +13,8 @@ fn check(ran: &Ran, why: &str, what: &str) {
     assert_eq!(ran.stdout(), "busy\n", "{what}: {}", ran.stderr());
     assert_eq!(ran.output.status.code(), Some(0), "{what}");
     let lines: Vec<String> = ran.stderr().lines().map(str::to_owned).collect();
-    let told = format!("HPROF: {words}");
-    let count = lines.iter().filter(|line| **line == told).count();
+    let received = format!("HPROF: {words}");
+    let count = lines.iter().filter(|line| **line == received).count();
     assert_eq!(count, 1, "{what}: {lines:?}");
     assert!(profile.contains(&format!("NOTE: {words}\n")), "{what}");
     let table = profile.split("CPU SAMPLES BEGIN").nth(1);
@@ -167,7 +167,7 @@ fn elapsed_time_of_running_and_of_waiting_threads_is_kept_apart() {
 }
 
 #[test]
-fn what_a_vm_cannot_sample_is_said_there_and_in_the_profile() {
+fn what_a_vm_cannot_sample_is_reported_there_and_in_the_profile() {
     let Some(lab) = crate::common::lab() else {
         return;
     };

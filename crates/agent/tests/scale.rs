@@ -236,10 +236,10 @@ fn ten_thousand_classes_that_are_unloaded_at_once_stop_no_thread() {
         let program = ["ManyClasses", "kept", "100"];
         let flags = ["-Xmx512m"];
         let ran = lab.run_in(jdk, made.path(), Some("cpu=samples"), &flags, &program);
-        let (out, said) = (ran.stdout(), ran.stderr());
+        let (out, shown) = (ran.stdout(), ran.stderr());
         assert!(
             ran.output.status.success() && out.ends_with("called 10000\n"),
-            "{}: {out}{said}",
+            "{}: {out}{shown}",
             jdk.full_version
         );
     }

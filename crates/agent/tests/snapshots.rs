@@ -85,11 +85,11 @@ fn a_snapshot_has_the_stacks_of_a_dump_of_the_agent() {
             .current_dir(folder.path())
             .output()
             .expect("tenure");
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert_eq!(ran.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(0), "{printed}");
         assert!(
-            said.contains("have the stack that allocated them"),
-            "{said}"
+            printed.contains("have the stack that allocated them"),
+            "{printed}"
         );
         input.write_all(b"\n").expect("written");
         drop(input);

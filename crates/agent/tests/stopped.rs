@@ -49,17 +49,17 @@ impl Subject {
         self.0.child.id().to_string()
     }
 
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         self.0.type_line(line);
         self.0.expect(&format!("done {line}"));
     }
 
     pub(crate) fn code(&mut self) -> i64 {
         self.0.type_line("code");
-        let said = self.0.line();
+        let printed = self.0.line();
         self.0.expect("done code");
-        let bytes = said.strip_prefix("code ").and_then(|n| n.parse().ok());
-        bytes.unwrap_or_else(|| panic!("{said}"))
+        let bytes = printed.strip_prefix("code ").and_then(|n| n.parse().ok());
+        bytes.unwrap_or_else(|| panic!("{printed}"))
     }
 
     pub(crate) fn await_code(&mut self, bytes: i64, what: &str) {
@@ -105,14 +105,14 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
         let later = |text: &str| objects_of(text, " Stopped$Later");
         let counting = program.code();
         assert!(counting > plain, "{what}: {counting} and {plain}");
-        program.tell("keep 100");
+        program.send("keep 100");
         assert_eq!(nodes(&ask(&[])), Some((100, 100)), "{what}");
 
         // Nothing is counted, in classes that are loaded now, too, and in frames that run old code.
         ask(&["alloc off"]);
         program.await_code(plain, &what);
         for line in ["keep 50", "later 5", "work 7"] {
-            program.tell(line);
+            program.send(line);
         }
         let text = ask(&[]);
         assert_eq!(
@@ -124,7 +124,7 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
         ask(&["alloc on"]);
         assert_eq!(program.code(), counting, "{what}");
         for line in ["keep 30", "later 20", "work 9"] {
-            program.tell(line);
+            program.send(line);
         }
         let text = ask(&["gc"]);
         assert_eq!(nodes(&text), Some((139, 139)), "{what}");
@@ -147,13 +147,13 @@ fn a_stop_takes_the_code_out_and_a_start_counts_exactly_again() {
         // One after the other, at once.
         ask(&["alloc off", "alloc on"].repeat(3));
         assert_eq!(program.code(), counting, "{what}");
-        program.tell("keep 11");
+        program.send("keep 11");
         assert_eq!(nodes(&ask(&[])), Some((150, 150)), "{what}");
 
         // Freed objects are counted all the time.
         ask(&["alloc off"]);
         program.await_code(plain, &what);
-        program.tell("forget");
+        program.send("forget");
         let text = ask(&["gc"]);
         assert_eq!(nodes(&text), Some((0, 150)), "{what}");
         assert_eq!(later(&text), Some((0, 20)), "{what}");
@@ -181,7 +181,7 @@ fn calls_go_on_to_be_counted_while_allocations_are_not() {
     }
     wait_for(&stage.got(), "sites", |text| text.contains("SITES END"));
     for _ in 0..40 {
-        program.tell("keep 1");
+        program.send("keep 1");
     }
     assert_eq!(program.code(), counting);
     program.0.type_line("end");
@@ -209,15 +209,15 @@ fn events_of_objects_that_are_disabled_leave_no_code() {
         let (mut listener, port) = stage.listen();
         let options = format!("events=512,net=127.0.0.1:{port}");
         let mut program = Subject::start(lab, &stage, jdk, &library, Some(&options));
-        let telling = program.code();
-        assert!(telling > plain, "{what}: {telling} and {plain}");
+        let sending = program.code();
+        assert!(sending > plain, "{what}: {sending} and {plain}");
         for _ in 0..2 {
             listener.type_line("disable object-alloc");
             program.await_code(plain, &what);
-            program.tell("keep 1000");
+            program.send("keep 1000");
             listener.type_line("enable object-alloc");
-            program.await_code(telling, &what);
-            program.tell("keep 1000");
+            program.await_code(sending, &what);
+            program.send("keep 1000");
         }
         program.0.type_line("end");
         assert_eq!(program.0.code(), Some(3), "{what}");

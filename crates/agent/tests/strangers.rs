@@ -10,7 +10,7 @@ use crate::common::stage::*;
 use testkit::jvm::Jdk;
 
 /// The other user.
-const NOBODY: &str = "65534";
+const OTHER_USER: &str = "65534";
 
 /// True for root; else the test is skipped.
 fn is_root(what: &str) -> bool {
@@ -23,10 +23,17 @@ fn is_root(what: &str) -> bool {
 }
 
 /// A command that runs as the other user.
-fn as_nobody(program: &Path) -> Command {
+fn as_other_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command
-        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"])
+        .args([
+            "--reuid",
+            OTHER_USER,
+            "--regid",
+            OTHER_USER,
+            "--clear-groups",
+            "--",
+        ])
         .arg(program);
     command
 }
@@ -46,7 +53,7 @@ fn common_folder(stage: &Stage) -> PathBuf {
     mode(stage.classes.path(), 0o755);
     let folder = stage.folder.path().join("theirs");
     fs::create_dir(&folder).expect("made");
-    let owner = NOBODY.parse().ok();
+    let owner = OTHER_USER.parse().ok();
     std::os::unix::fs::chown(&folder, owner, owner).expect("given");
     folder
 }
@@ -69,7 +76,7 @@ fn patient(mut java: Command, stage: &Stage, jdk: &Jdk, folder: &Path) -> Talk {
     program
 }
 
-fn said(ran: &std::process::Output) -> String {
+fn printed(ran: &std::process::Output) -> String {
     String::from_utf8_lossy(&[&ran.stdout[..], &ran.stderr[..]].concat()).into_owned()
 }
 
@@ -87,23 +94,23 @@ fn what_another_user_plants_leads_root_nowhere() {
         let victim = stage.folder.path().join("victim");
         fs::write(&victim, "root's own").expect("written");
         mode(&victim, 0o600);
-        let mut program = patient(as_nobody(&jdk.tool("java")), &stage, jdk, &folder);
+        let mut program = patient(as_other_user(&jdk.tool("java")), &stage, jdk, &folder);
         let pid = program.child.id().to_string();
         let trigger = folder.join(format!(".attach_pid{pid}"));
         symlink(&victim, &trigger).expect("planted");
         let dumped = stage.run(&["dump", &pid, "-o", "heap.hprof"]);
-        let what = format!("JDK {}: {}", jdk.full_version, said(&dumped));
+        let what = format!("JDK {}: {}", jdk.full_version, printed(&dumped));
         assert_eq!(dumped.status.code(), Some(0), "{what}");
         let content = fs::read_to_string(&victim).expect("there");
         assert_eq!(content, "root's own", "{what}");
         let counted = stage.run(&["histogram", "heap.hprof", "--json", "--all"]);
-        assert!(said(&counted).contains("Patient$Early"), "{what}");
+        assert!(printed(&counted).contains("Patient$Early"), "{what}");
         // A recording, too, of which the program's user can write the file, and one that root writes.
         let library = lab.agent.to_string_lossy();
         let attach = |more: &[&str]| {
             let ran = stage.run(&[&["attach", &pid, "--agent", &library], more].concat());
-            assert_eq!(ran.status.code(), Some(0), "{what}{}", said(&ran));
-            said(&ran)
+            assert_eq!(ran.status.code(), Some(0), "{what}{}", printed(&ran));
+            printed(&ran)
         };
         attach(&["--profile", "heap=sites,cutoff=0,file=sites.txt"]);
         for line in ["counting", "late"] {
@@ -153,7 +160,7 @@ fn a_program_in_a_container_is_recorded_from_outside_and_leads_nowhere() {
             command
                 .args(["--mount", "--net", "--", "sh", "-c", inside])
                 .args([kept.as_path(), classes])
-                .args(["setpriv", "--reuid", NOBODY, "--regid", NOBODY])
+                .args(["setpriv", "--reuid", OTHER_USER, "--regid", OTHER_USER])
                 .args(["--clear-groups", "--"])
                 .arg(jdk.tool("java"));
             patient(command, &stage, jdk, &folder)
@@ -163,17 +170,22 @@ fn a_program_in_a_container_is_recorded_from_outside_and_leads_nowhere() {
         let library = lab.agent.to_string_lossy();
         let attach = |more: &[&str]| {
             let ran = stage.run(&[&["attach", &pid, "--agent", &library], more].concat());
-            (ran.status.code(), said(&ran))
+            (ran.status.code(), printed(&ran))
         };
-        let (code, told) = attach(&["--duration", "1", "-o", "samples.hprof.txt"]);
-        assert_eq!(code, Some(0), "{what}: {told}");
+        let (code, received) = attach(&["--duration", "1", "-o", "samples.hprof.txt"]);
+        assert_eq!(code, Some(0), "{what}: {received}");
         let text = fs::read_to_string(stage.folder.path().join("samples.hprof.txt"));
         assert!(
             text.expect("a profile").starts_with("JAVA PROFILE"),
             "{what}"
         );
         let dumped = stage.run(&["dump", &pid, "-o", "heap.hprof"]);
-        assert_eq!(dumped.status.code(), Some(0), "{what}: {}", said(&dumped));
+        assert_eq!(
+            dumped.status.code(),
+            Some(0),
+            "{what}: {}",
+            printed(&dumped)
+        );
         // The live page, too, is served here and records there.
         let mut live = Command::new(&stage.tenure);
         live.current_dir(stage.folder.path())
@@ -181,11 +193,11 @@ fn a_program_in_a_container_is_recorded_from_outside_and_leads_nowhere() {
             .args(["--no-browser", "--record", "full"]);
         let live = Talk::start(live);
         testkit::until(|| match attach(&["status"]).1 {
-            said if said.contains("records heap=all") => Ok(()),
-            said => Err(format!("{what}: the page records nothing: {said}")),
+            printed if printed.contains("records heap=all") => Ok(()),
+            printed => Err(format!("{what}: the page records nothing: {printed}")),
         });
-        let (code, told) = attach(&["stop"]);
-        assert_eq!(code, Some(0), "{what}: {told}");
+        let (code, received) = attach(&["stop"]);
+        assert_eq!(code, Some(0), "{what}: {received}");
         drop(live);
         // Nothing but the library stays there.
         let root = inner_tmp(&pid);
@@ -212,11 +224,11 @@ fn a_program_in_a_container_is_recorded_from_outside_and_leads_nowhere() {
         let link = inner_tmp(&pid).join(&left[0]);
         symlink(&victim, &link).expect("planted");
         let ran = stage.run(&["attach", &pid, "--agent", &library]);
-        assert_eq!(ran.status.code(), Some(3), "{what}: {}", said(&ran));
+        assert_eq!(ran.status.code(), Some(3), "{what}: {}", printed(&ran));
         assert!(
-            said(&ran).contains("belongs to another user"),
+            printed(&ran).contains("belongs to another user"),
             "{}",
-            said(&ran)
+            printed(&ran)
         );
         assert_eq!(fs::read_dir(&victim).expect("there").count(), 0, "{what}");
         program.type_line("end");
@@ -276,12 +288,12 @@ fn what_another_user_sends_is_not_taken_for_a_profile() {
         try:\n s.sendall(b'JAVA PROFILE 1.0.1, created by a stranger\\n')\n print(s.recv(1))\n\
         except OSError: print(b'')\n";
     for _ in 0..3 {
-        let ran = as_nobody(python)
+        let ran = as_other_user(python)
             .args(["-c", SEND, socket])
             .stdin(Stdio::null())
             .output()
             .expect("ran");
-        assert!(said(&ran).starts_with("b''"), "{}", said(&ran));
+        assert!(printed(&ran).starts_with("b''"), "{}", printed(&ran));
     }
     program.type_line("late");
     program.expect("done late");
@@ -323,27 +335,27 @@ fn a_collector_elsewhere_has_to_know_the_secret() {
         ran.stderr()
     };
     // Without one nothing leaves the machine, nor is the address even tried.
-    let told = run("heap=sites,net=192.0.2.1:4711");
+    let received = run("heap=sites,net=192.0.2.1:4711");
     assert!(
-        told.contains("net=192.0.2.1:4711 is another machine: give secret-file=FILE"),
-        "{told}"
+        received.contains("net=192.0.2.1:4711 is another machine: give secret-file=FILE"),
+        "{received}"
     );
 
     let (mut listener, port) = stage.listen_with(&["--secret-file", &right]);
-    let told = run(&format!(
+    let received = run(&format!(
         "heap=sites,net=127.0.0.1:{port},secret-file={wrong}"
     ));
-    assert!(told.contains("does not know the secret"), "{told}");
-    let told = run(&format!(
+    assert!(received.contains("does not know the secret"), "{received}");
+    let received = run(&format!(
         "heap=sites,net=127.0.0.1:{port},secret-file=/none"
     ));
-    assert!(told.contains("/none: No such file"), "{told}");
+    assert!(received.contains("/none: No such file"), "{received}");
     // One without any is refused by the collector, and costs the program nothing.
     run(&format!("heap=sites,net=127.0.0.1:{port}"));
-    let told = run(&format!(
+    let received = run(&format!(
         "heap=sites,net=127.0.0.1:{port},secret-file={right}"
     ));
-    assert!(!told.contains("HPROF"), "{told}");
+    assert!(!received.contains("HPROF"), "{received}");
     assert_eq!(listener.code(), Some(0));
     let text = fs::read_to_string(stage.got()).expect("a profile");
     assert!(text.contains("SITES END"), "{text}");

@@ -231,7 +231,7 @@ fn promoted_bytes_agree_with_the_growth_of_the_old_generation() {
 }
 
 #[test]
-fn every_collector_tells_sensible_events() {
+fn every_collector_reports_sensible_events() {
     let Some(lab) = crate::common::lab() else {
         return;
     };
@@ -344,7 +344,7 @@ fn stacks_are_as_deep_as_was_asked() {
 /// Exact counts at interval 0, each object at the method that makes it: no constructor of its own, no
 /// inserted code on top.
 #[test]
-fn every_object_is_told_at_the_method_that_makes_it() {
+fn every_object_is_reported_at_the_method_that_makes_it() {
     let Some(lab) = crate::common::lab() else {
         return;
     };

@@ -100,13 +100,13 @@ fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
         // The second recording is as whole as the first, also where inserted code samples.
         for name in ["one.events", "two.events"] {
             let options = format!("events=0,file={name}");
-            let said = stage.ordered(lab, &[&pid, "--profile", &options]);
-            assert!(said.contains(name), "{what}: {said}");
+            let printed = stage.ordered(lab, &[&pid, "--profile", &options]);
+            assert!(printed.contains(name), "{what}: {printed}");
             // A thread that runs already has drawn its next sample by the interval before: 512 KiB on average.
             make("megabytes");
             make("late");
-            let said = stage.ordered(lab, &[&pid, "stop"]);
-            assert!(said.contains(name), "{what}: {said}");
+            let printed = stage.ordered(lab, &[&pid, "stop"]);
+            assert!(printed.contains(name), "{what}: {printed}");
             make("late");
             let events = Recording::read(&path(name));
             assert!(events.ended && events.lost == 0, "{what}");
@@ -165,9 +165,9 @@ fn the_command_records_events_alone_and_beside_a_profile() {
         assert_eq!((alone.ended, made), (true, 500), "{what}");
         let again = [&pid, "--events", "alone.events"];
         for more in [&[][..], &["--duration", "1", "-o", "cpu.txt"]] {
-            let (code, said) = stage.order(lab, &[&again[..], more].concat());
-            assert_eq!(code, Some(2), "{what}: {said}");
-            assert!(said.contains("alone.events exists"), "{what}: {said}");
+            let (code, printed) = stage.order(lab, &[&again[..], more].concat());
+            assert_eq!(code, Some(2), "{what}: {printed}");
+            assert!(printed.contains("alone.events exists"), "{what}: {printed}");
         }
         let both = [
             "--events",
@@ -181,8 +181,8 @@ fn the_command_records_events_alone_and_beside_a_profile() {
         assert!(read("both.events").ended, "{what}");
         let page = std::fs::read_to_string(stage.folder.path().join("cpu.html"));
         assert!(page.is_ok_and(|page| page.starts_with("<!")), "{what}");
-        let (_, said) = stage.order(lab, &[&pid, "status"]);
-        assert!(said.contains("nothing is recorded"), "{what}: {said}");
+        let (_, printed) = stage.order(lab, &[&pid, "status"]);
+        assert!(printed.contains("nothing is recorded"), "{what}: {printed}");
         program.type_line("end");
     }
 }

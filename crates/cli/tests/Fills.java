@@ -27,7 +27,7 @@ public class Fills {
     }
 
     static class Line extends Buffer {
-        /** An array as well, but no field says so. */
+        /** An array as well, but no field states it. */
         final Object more = new long[3];
 
         Line(int count) {
@@ -35,7 +35,7 @@ public class Fills {
         }
     }
 
-    /** One that is empty has no room at all. */
+    /** One that is empty has no array at all. */
     static class Table extends HashMap<Integer, Object> {
         Table(int size) {
             super(32);

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A service with a known leak: sessions that nobody removes. The argument says how many. */
+/** A service with a known leak: sessions that are never removed. The argument says how many. */
 public class Leak {
     static final class Session {
         final byte[] state = new byte[200];

@@ -7,7 +7,7 @@ import java.util.WeakHashMap;
 
 /** Wastes memory in known amounts; waste.rs knows them. */
 public class Waste {
-    /** 1000 orders whose city is a copy, with a note that nobody writes. */
+    /** 1000 orders whose city is a copy, with a note that is never written. */
     static final class Order {
         final String city;
         Object note;

@@ -86,7 +86,7 @@ fn app() -> Vec<u8> {
 const MAP: &str = "com.shop.MainActivity -> a.b:\n    android.view.View root -> c\ncom.shop.Leaks -> a.d:\n    android.app.Activity last -> e\n";
 
 #[test]
-fn destroyed_screens_native_memory_and_bitmaps_are_told_by_their_real_names() {
+fn destroyed_screens_native_memory_and_bitmaps_are_reported_by_their_real_names() {
     let dir = tempfile::tempdir().expect("a folder");
     let at = dir.path();
     fs::write(at.join("app.hprof"), app()).expect("the dump");
@@ -131,10 +131,10 @@ fn destroyed_screens_native_memory_and_bitmaps_are_told_by_their_real_names() {
             "app.hprof",
         ],
     ] {
-        let said = run(at, args, 0);
+        let printed = run(at, args, 0);
         assert!(
-            said.contains("com.shop.MainActivity") && !said.contains("a.b\n"),
-            "{said}"
+            printed.contains("com.shop.MainActivity") && !printed.contains("a.b\n"),
+            "{printed}"
         );
     }
     run(at, &["histogram", "--mapping", "none.txt", "app.hprof"], 3);
@@ -271,8 +271,8 @@ fn slurped(program: &Path, at: &Path, file: &str) -> std::collections::BTreeMap<
         .args([file, "--top", "1000000", "--json", "-o", "slurp.json"])
         .output()
         .expect("running hprof-slurp");
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{file}: {said}");
+    let printed = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{file}: {printed}");
     let text = fs::read_to_string(at.join("slurp.json")).expect("its answer");
     let answer: Json = serde_json::from_str(&text).expect("JSON");
     let mut rows = std::collections::BTreeMap::new();

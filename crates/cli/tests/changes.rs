@@ -20,8 +20,8 @@ fn text(out: &Output) -> String {
 
 fn answer(folder: &Path, args: &[&str], code: i32) -> Json {
     let out = tenure(folder, args);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+    let printed = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {printed}");
     serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}"))
 }
 
@@ -88,8 +88,8 @@ fn the_known_leak_is_named_first_and_fails_the_build() {
         // The place has the same signature whatever the dumps.
         assert_eq!(leak["signature"].as_str().map(str::len), Some(16));
     }
-    let said = text(&tenure(at, &["diff", names[0], names[2]]));
-    assert!(said.contains("Growth 1: +"), "{said}");
+    let printed = text(&tenure(at, &["diff", names[0], names[2]]));
+    assert!(printed.contains("Growth 1: +"), "{printed}");
 
     the_gate(at, &names);
 }
@@ -109,18 +109,18 @@ fn the_gate(at: &Path, names: &[&str]) {
         let mut args = vec!["check", file, "--baseline", "base.json"];
         args.extend(more);
         let out = tenure(at, &args);
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(
             out.status.code(),
             Some(code),
-            "{args:?}: {said}{}",
+            "{args:?}: {printed}{}",
             text(&out)
         );
         text(&out)
     };
     against(names[0], 0, &[]);
-    let said = against(names[2], 1, &[]);
-    assert!(said.contains("FAILED"), "{said}");
+    let printed = against(names[2], 1, &[]);
+    assert!(printed.contains("FAILED"), "{printed}");
     let json: Json = serde_json::from_str(&against(names[2], 1, &["--json"])).expect("JSON");
     assert_eq!(json["passed"], false);
     let checks = json["checks"].as_array().expect("checks");
@@ -181,9 +181,9 @@ fn the_gate(at: &Path, names: &[&str]) {
     );
     // The other name of the command, and invalid arguments.
     let out = tenure(at, &["gate", names[0], "--rules", "rules.toml"]);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("baseline"), "{said}");
+    let printed = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("baseline"), "{printed}");
     std::fs::write(at.join("wrong.toml"), "[[rule]]\ncount = 'lots'\n").expect("rules");
     for args in [
         &["check", names[0]][..],

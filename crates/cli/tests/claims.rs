@@ -58,9 +58,9 @@ fn a_dump_without_roots_counts_all_and_never_says_that_there_is_no_leak() {
     assert_eq!(row("shop.Node"), Some(20));
     assert_eq!(row("byte[]"), Some(20));
     for command in [&["leaks", "heap.hprof"][..], &["heap.hprof"]] {
-        let said = run(at, command, 4);
-        assert!(said.contains("no GC roots"), "{said}");
-        assert!(!said.contains("No suspects"), "{said}");
+        let printed = run(at, command, 4);
+        assert!(printed.contains("no GC roots"), "{printed}");
+        assert!(!printed.contains("No suspects"), "{printed}");
     }
     let answer = json_with(at, &["leaks", "--json", "heap.hprof"], 4);
     assert_eq!(answer["no_roots"], true);
@@ -71,8 +71,8 @@ fn a_dump_without_roots_counts_all_and_never_says_that_there_is_no_leak() {
     );
     assert!(page.contains("no GC roots") && !page.contains("No suspects"));
     fs::write(at.join("rules.toml"), "[leaks]\nshare = 99\n").expect("the rules");
-    let said = run(at, &["check", "heap.hprof", "--rules", "rules.toml"], 1);
-    assert!(said.contains("FAILED"), "{said}");
+    let printed = run(at, &["check", "heap.hprof", "--rules", "rules.toml"], 1);
+    assert!(printed.contains("FAILED"), "{printed}");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn leakcanarys_sample_leak_is_found() {
 }
 
 #[test]
-fn most_is_said_of_more_than_half() {
+fn most_means_more_than_half() {
     let mut heap = Builder::new(IdSize::Eight);
     let object = heap.java_lang_object();
     let slots = heap.object_array_class();
@@ -147,9 +147,9 @@ fn most_is_said_of_more_than_half() {
     let owner = nodes(&mut full, "shop.Owner", 20);
     full.root(Root::StickyClass, owner);
     let dir = folder(&[("many.hprof", &heap), ("one.hprof", &full)]);
-    let said = run(dir.path(), &["leaks", "many.hprof"], 0);
-    assert!(!said.contains("holds most of that"), "{said}");
-    assert!(said.contains("in many parts"), "{said}");
+    let printed = run(dir.path(), &["leaks", "many.hprof"], 0);
+    assert!(!printed.contains("holds most of that"), "{printed}");
+    assert!(printed.contains("in many parts"), "{printed}");
 }
 
 #[test]
@@ -217,14 +217,14 @@ fn a_difference_names_the_class_that_grew_and_counts_elements() {
     assert_eq!(grown["contents"]["objects"], serde_json::json!([40, 100]));
     assert_eq!(grown["holding"]["class"], "shop.Session");
     assert_eq!(grown["holding"]["objects"], serde_json::json!([40, 100]));
-    let said = run(at, &["diff", "a.hprof", "b.hprof"], 0);
+    let printed = run(at, &["diff", "a.hprof", "b.hprof"], 0);
     assert!(
-        said.contains("full of shop.Session (40 → 100 objects)"),
-        "{said}"
+        printed.contains("full of shop.Session (40 → 100 objects)"),
+        "{printed}"
     );
-    assert!(!said.contains("Other program"), "{said}");
-    let said = run(at, &["diff", "a.hprof", "c.hprof"], 0);
-    assert!(said.contains("Other program: c.hprof"), "{said}");
+    assert!(!printed.contains("Other program"), "{printed}");
+    let printed = run(at, &["diff", "a.hprof", "c.hprof"], 0);
+    assert!(printed.contains("Other program: c.hprof"), "{printed}");
 }
 
 #[test]

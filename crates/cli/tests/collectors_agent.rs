@@ -15,7 +15,7 @@ const COLLECTORS: [&str; 5] = [
 ];
 
 /// Events the reference VM has.
-const TOLD: [i64; 14] = [1, 3, 4, 5, 6, 33, 34, 42, 46, 47, 48, 49, 60, 61];
+const EMITTED: [i64; 14] = [1, 3, 4, 5, 6, 33, 34, 42, 46, 47, 48, 49, 60, 61];
 
 /// Compiles an agent that stands beside those of the bridge.
 fn agent(folder: &Path, name: &str) -> Option<PathBuf> {
@@ -62,11 +62,11 @@ fn an_agent_counts_the_same_objects_as_each_collector() {
             _ => "",
         };
         let (output, report) = watch(folder.path(), &library, &["--gc", gc], counting);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{gc}: {said}{report}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{gc}: {printed}{report}");
         assert!(report.ends_with("faults 0\nend\n"), "{gc}: {report}");
         for row in rows(&report, "event ") {
-            let answer = i64::from(!TOLD.contains(&row[0]));
+            let answer = i64::from(!EMITTED.contains(&row[0]));
             assert_eq!(row[1], answer, "{gc}: event {}", row[0]);
         }
         for row in rows(&report, "seen ") {
@@ -98,7 +98,7 @@ fn an_agent_counts_the_same_objects_as_each_collector() {
         assert_eq!(live[..], expected, "{gc}");
     }
     let seen: Vec<i64> = seen_anywhere.into_keys().collect();
-    assert_eq!(seen, TOLD, "every event came under one of them");
+    assert_eq!(seen, EMITTED, "every event came under one of them");
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn what_is_no_agent_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("none.so");
     let (output, _) = watch(folder.path(), &missing, &["--gc", "mark_sweep"], "");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{printed}");
     assert!(
-        said.contains("none.so") && said.contains("cannot be loaded"),
-        "{said}"
+        printed.contains("none.so") && printed.contains("cannot be loaded"),
+        "{printed}"
     );
     // One process has one VM with an agent, as it always was.
     let (output, _) = watch(folder.path(), &missing, &[], "");

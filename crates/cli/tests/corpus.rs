@@ -179,17 +179,17 @@ fn every_dump_that_can_be_read_can_be_redacted() {
     let run = |args: &[&str]| {
         let ran = Command::new(TENURE).args(args).output();
         let ran = ran.expect("running tenure");
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        (ran.status.code(), said)
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+        (ran.status.code(), printed)
     };
     let (to, mut problems) = (out.to_string_lossy(), Vec::new());
     for dump in &dumps {
         let from = dump.path.to_string_lossy();
         let (code, _) = run(&["summary", "--json", "--no-index", &from]);
         if matches!(code, Some(0 | 4)) {
-            let (redacted, said) = run(&["redact", "--force", "--no-index", "-q", &from, &to]);
+            let (redacted, printed) = run(&["redact", "--force", "--no-index", "-q", &from, &to]);
             if !matches!(redacted, Some(0 | 4)) {
-                problems.push(format!("{}: {redacted:?} {said}", dump.name));
+                problems.push(format!("{}: {redacted:?} {printed}", dump.name));
             }
         }
     }

@@ -37,7 +37,7 @@ end
 ";
 
 #[test]
-fn five_collectors_tell_of_the_same_script() {
+fn five_collectors_report_the_same_script() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("list.heap"), LIST).expect("written");
     let out = tenure(
@@ -90,9 +90,12 @@ fn five_collectors_tell_of_the_same_script() {
 }
 
 /// What a command says at the end of its next line.
-fn last_words(said: &mut impl BufRead, after: &str) -> String {
+fn last_words(printed: &mut impl BufRead, after: &str) -> String {
     let mut line = String::new();
-    assert!(said.read_line(&mut line).expect("text") > 0, "it has ended");
+    assert!(
+        printed.read_line(&mut line).expect("text") > 0,
+        "it has ended"
+    );
     let words = line.trim().rsplit_once(after);
     words.map_or_else(String::new, |(_, words)| words.to_owned())
 }
@@ -113,9 +116,9 @@ fn a_front_end_in_another_process_commands_the_reference_vm() {
             .expect("started")
     };
     let mut listener = started(&["listen", "0", "-o", "run.vmpi"]);
-    let mut said = BufReader::new(listener.stderr.take().expect("a pipe"));
+    let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
     let mut typed = listener.stdin.take().expect("a pipe");
-    let address = format!("127.0.0.1:{}", last_words(&mut said, ":"));
+    let address = format!("127.0.0.1:{}", last_words(&mut printed, ":"));
     let vm = [
         "collectors",
         "--gc",
@@ -132,7 +135,7 @@ fn a_front_end_in_another_process_commands_the_reference_vm() {
         ]
         .concat(),
     );
-    last_words(&mut said, "is connected");
+    last_words(&mut printed, "is connected");
     for (command, answer) in [
         ("gc", "done"),
         ("dump 0", "done"),
@@ -149,14 +152,14 @@ fn a_front_end_in_another_process_commands_the_reference_vm() {
     ] {
         writeln!(typed, "{command}").expect("typed");
         let expected = format!("{command}: {answer}");
-        assert_eq!(last_words(&mut said, "tenure: "), expected);
+        assert_eq!(last_words(&mut printed, "tenure: "), expected);
     }
     // Until now the VM has waited for more.
     drop(typed);
     let vm = vm.wait_with_output().expect("ended");
     assert_eq!(vm.status.code(), Some(0), "{}", text(&vm.stderr));
     let mut rest = String::new();
-    said.read_to_string(&mut rest).expect("words");
+    printed.read_to_string(&mut rest).expect("words");
     assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
     let got = fs::read(at.join("run.vmpi")).expect("a recording");
     assert_eq!(got, fs::read(at.join("same.vmpi")).expect("a recording"));
@@ -393,14 +396,14 @@ fn an_object_is_found_under_every_id_it_had() {
     };
     assert_eq!(way(&by_first), way(&by_second));
     assert_eq!(way(&by_first)["steps"][0]["fate"], "born");
-    let said = tenure(at, &["events", "r.vmpi", "--object", first]);
+    let printed = tenure(at, &["events", "r.vmpi", "--object", first]);
     assert!(
-        text(&said.stdout).contains(second),
+        text(&printed.stdout).contains(second),
         "{}",
-        text(&said.stdout)
+        text(&printed.stdout)
     );
-    let nobody = tenure(at, &["events", "r.vmpi", "--object", "0x3"]);
-    assert_eq!(nobody.status.code(), Some(1), "{}", text(&nobody.stdout));
+    let unknown = tenure(at, &["events", "r.vmpi", "--object", "0x3"]);
+    assert_eq!(unknown.status.code(), Some(1), "{}", text(&unknown.stdout));
     let wrong = tenure(at, &["events", "r.vmpi", "--object", "here"]);
     assert_eq!(wrong.status.code(), Some(2));
 }

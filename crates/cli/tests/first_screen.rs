@@ -49,8 +49,8 @@ fn a_large_dump_is_counted_while_it_is_analyzed() {
         .arg(&file)
         .output()
         .expect("running tenure");
-    let said = String::from_utf8_lossy(&piped.stdout);
-    assert!(!said.contains(FIRST), "{said}");
+    let printed = String::from_utf8_lossy(&piped.stdout);
+    assert!(!printed.contains(FIRST), "{printed}");
 }
 
 #[test]
@@ -63,8 +63,10 @@ fn the_next_commands_are_those_for_what_was_found() {
             .arg(file)
             .output()
             .expect("running tenure");
-        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-        let words = said.lines().filter_map(|line| line.split_once("tenure "));
+        let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let words = printed
+            .lines()
+            .filter_map(|line| line.split_once("tenure "));
         let commands = words.filter_map(|(_, rest)| rest.split(' ').next());
         commands.map(str::to_owned).collect::<Vec<_>>()
     };

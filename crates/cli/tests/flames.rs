@@ -53,8 +53,8 @@ fn tenure(folder: &Path, arguments: &[&str]) -> Output {
 /// What a command writes to standard output; it must succeed.
 fn written(folder: &Path, arguments: &[&str]) -> String {
     let ran = tenure(folder, arguments);
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {printed}");
     String::from_utf8(ran.stdout).expect("text")
 }
 
@@ -191,10 +191,10 @@ fn a_dump_becomes_every_form_but_a_recording() {
     dump(folder);
     for name in ["a.html", "a.pb.gz", "a.json", "a.collapsed"] {
         let ran = tenure(folder, &["convert", "leak.hprof", "-o", name]);
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert_eq!(ran.status.code(), Some(0), "{said}");
-        assert!(said.contains("Sizes: measured layout"), "{said}");
-        assert!(said.contains("(smaller paths)"), "{said}");
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(0), "{printed}");
+        assert!(printed.contains("Sizes: measured layout"), "{printed}");
+        assert!(printed.contains("(smaller paths)"), "{printed}");
     }
     let page = std::fs::read_to_string(folder.join("a.html")).expect("a page");
     assert!(page.contains("Retained bytes by dominator path"));

@@ -67,8 +67,8 @@ fn histograms(at: &Path) -> BTreeMap<String, (u64, u64)> {
         if !name.ends_with(".hprof") {
             continue;
         }
-        let said = run(at, &["histogram", "--json", "--no-index", &name], 0);
-        let answer: Json = serde_json::from_str(&said).expect("JSON");
+        let printed = run(at, &["histogram", "--json", "--no-index", &name], 0);
+        let answer: Json = serde_json::from_str(&printed).expect("JSON");
         for row in answer["rows"].as_array().expect("rows") {
             let (objects, shallow) = (row["objects"].as_u64(), row["shallow"].as_u64());
             let sum = sums

@@ -172,8 +172,8 @@ fn tenure(folder: &Path, args: &[&str]) -> (Option<i32>, Vec<u8>, String) {
         .current_dir(folder)
         .output();
     let ran = ran.expect("tenure");
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    (ran.status.code(), ran.stdout, said)
+    let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+    (ran.status.code(), ran.stdout, printed)
 }
 
 #[test]
@@ -183,16 +183,19 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     };
     let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
     let args = ["dump", &pid, "--frozen", "-o", "rest.hprof"];
-    let (code, _, said) = tenure(&folder, &args);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("was stopped for"), "{said}");
-    assert!(said.contains("local variables are conservative"), "{said}");
+    let (code, _, printed) = tenure(&folder, &args);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("was stopped for"), "{printed}");
+    assert!(
+        printed.contains("local variables are conservative"),
+        "{printed}"
+    );
     let path = folder.join("rest.hprof");
     let mode = fs::metadata(&path).expect("a dump").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     resting.is_alive();
-    let (code, stdout, said) = tenure(&folder, &["histogram", "rest.hprof", "--json"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stdout, printed) = tenure(&folder, &["histogram", "rest.hprof", "--json"]);
+    assert_eq!(code, Some(0), "{printed}");
     let rows: serde_json::Value = serde_json::from_slice(&stdout).expect("JSON");
     assert_eq!(rows["damaged"], false);
     let rows = rows["rows"].as_array().expect("rows");
@@ -203,8 +206,8 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     // A word of a stack that points into the chain does not split what the chain retains; one that alone keeps a list
     // alive makes its thread retain it.
     let retained = |query: &str| -> u64 {
-        let (code, stdout, said) = tenure(&folder, &["query", "rest.hprof", query, "--json"]);
-        assert_eq!(code, Some(0), "{said}");
+        let (code, stdout, printed) = tenure(&folder, &["query", "rest.hprof", query, "--json"]);
+        assert_eq!(code, Some(0), "{printed}");
         let rows: serde_json::Value = serde_json::from_slice(&stdout).expect("JSON");
         let numbers = rows["rows"].as_array().expect("rows").iter();
         numbers
@@ -219,11 +222,11 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     assert!(node >= 1000 * 16, "{node}");
     let thread = retained("select x.@retainedHeapSize from java.lang.Thread x");
     assert!(thread >= 1000 * 1000, "{thread}");
-    let (code, _, said) = tenure(&folder, &args);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("exists (--force overwrites)"), "{said}");
-    let (code, stdout, said) = tenure(&folder, &["dump", &name(), "--frozen", "-o", "-"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, printed) = tenure(&folder, &args);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("exists (--force overwrites)"), "{printed}");
+    let (code, stdout, printed) = tenure(&folder, &["dump", &name(), "--frozen", "-o", "-"]);
+    assert_eq!(code, Some(0), "{printed}");
     // Nothing was allocated since; the number of the conservative roots may differ by a few.
     let len = fs::metadata(&path).expect("a dump").len();
     assert!(
@@ -287,23 +290,26 @@ fn a_copy_is_dumped_while_the_program_runs_on() {
             .count(),
         1
     );
-    let (code, stdout_of_list, said) = tenure(&folder, &["attach", "--list"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stdout_of_list, printed) = tenure(&folder, &["attach", "--list"]);
+    assert_eq!(code, Some(0), "{printed}");
     let listed = String::from_utf8_lossy(&stdout_of_list).into_owned();
     assert!(listed.contains(&pid), "{listed}");
     assert!(!listed.contains(&copy.to_string()), "{listed}");
     // A second one would take memory, too.
-    let (code, _, said) = tenure(&folder, &["dump", &pid, "--snapshot", "-o", "second.hprof"]);
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("is being read already"), "{said}");
+    let (code, _, printed) = tenure(&folder, &["dump", &pid, "--snapshot", "-o", "second.hprof"]);
+    assert_eq!(code, Some(3), "{printed}");
+    assert!(printed.contains("is being read already"), "{printed}");
     let mut rest = Vec::new();
     let stdout = dumping.stdout.as_mut().expect("its output");
     stdout.read_to_end(&mut rest).expect("the rest");
     let ended = dumping.wait_with_output().expect("tenure");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{said}");
-    assert!(said.contains("was stopped for"), "{said}");
-    assert!(said.contains("which the program has changed"), "{said}");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{printed}");
+    assert!(printed.contains("was stopped for"), "{printed}");
+    assert!(
+        printed.contains("which the program has changed"),
+        "{printed}"
+    );
     resting.is_alive();
     wait_until_childless(&pid);
     // What the program has written since is not in the dump.
@@ -343,9 +349,9 @@ fn a_dump_ends_with_a_reason_when_its_copy_does() {
         let ended = Command::new("kill").args(["-9", &victim]).status();
         assert!(ended.expect("kill").success());
         let ended = dumping.wait_with_output().expect("tenure");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(3), "{killed}: {said}");
-        assert!(said.contains("was ended"), "{killed}: {said}");
+        let printed = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{killed}: {printed}");
+        assert!(printed.contains("was ended"), "{killed}: {printed}");
         if killed == "copy" {
             wait_until_childless(&pid);
             resting.is_alive();
@@ -364,11 +370,11 @@ fn a_snapshot_keeps_to_its_limit_of_memory() {
     // The copy ends although the rest of the dump is not read.
     wait_until_childless(&pid);
     let ended = dumping.wait_with_output().expect("tenure");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(3), "{said}");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{printed}");
     assert!(
-        said.contains("more than --cow-limit (2.0 MiB) allows"),
-        "{said}"
+        printed.contains("more than --cow-limit (2.0 MiB) allows"),
+        "{printed}"
     );
     resting.is_alive();
 }
@@ -384,9 +390,9 @@ fn a_full_disk_ends_a_snapshot_and_its_copy() {
     command.args(["dump", &pid, "--snapshot", "-o", "-"]);
     let ran = command.stdout(full.expect("a full disk")).output();
     let ran = ran.expect("tenure");
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(3), "{said}");
-    assert!(said.contains("cannot write the dump"), "{said}");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("cannot write the dump"), "{printed}");
     wait_until_childless(&pid);
     resting.is_alive();
 }
@@ -447,21 +453,24 @@ fn a_program_is_moved_to_huge_pages_before_it_is_copied() {
         "-o",
         "moved.hprof",
     ];
-    let (code, _, said) = tenure(&folder, &args);
-    assert_eq!(code, Some(0), "{said}");
-    if said.contains("since Linux 6.1") {
+    let (code, _, printed) = tenure(&folder, &args);
+    assert_eq!(code, Some(0), "{printed}");
+    if printed.contains("since Linux 6.1") {
         let reason = "the kernel moves nothing to huge pages on request";
         return testkit::skip("huge pages", testkit::Need::Program, reason);
     }
-    assert!(said.contains("were moved to huge pages before"), "{said}");
+    assert!(
+        printed.contains("were moved to huge pages before"),
+        "{printed}"
+    );
     // The heap alone has 128 MiB, all of which is there.
     let huge = memory("AnonHugePages:");
-    assert!(huge >= 100 << 10, "{huge} KiB: {said}");
+    assert!(huge >= 100 << 10, "{huge} KiB: {printed}");
     // The agent was loaded, which takes a few MiB.
     let more = memory("Rss:").saturating_sub(before);
     assert!(more < 32 << 10, "{more} KiB");
-    let (code, stdout, said) = tenure(&folder, &["summary", "moved.hprof"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stdout, printed) = tenure(&folder, &["summary", "moved.hprof"]);
+    assert_eq!(code, Some(0), "{printed}");
     assert!(!stdout.is_empty());
     resting.is_alive();
 }
@@ -476,8 +485,8 @@ fn many_snapshots_leave_nothing_behind() {
     let args = ["dump", &pid, "--snapshot", "-o", "-"];
     let take = |count: usize| {
         for _ in 0..count {
-            let (code, _, said) = tenure(&folder, &args);
-            assert_eq!(code, Some(0), "{said}");
+            let (code, _, printed) = tenure(&folder, &args);
+            assert_eq!(code, Some(0), "{printed}");
             wait_until_childless(&pid);
         }
     };
@@ -507,17 +516,17 @@ fn a_dump_is_redacted_while_it_is_written() {
     let (pid, folder) = (resting.pid(), resting.folder.path().to_owned());
     fs::write(folder.join("key"), [7; 32]).expect("a key");
     let run = |args: &[&str]| {
-        let (code, stdout, said) = tenure(&folder, args);
-        assert_eq!(code, Some(0), "{args:?}: {said}");
-        (stdout, said)
+        let (code, stdout, printed) = tenure(&folder, args);
+        assert_eq!(code, Some(0), "{args:?}: {printed}");
+        (stdout, printed)
     };
     let has = |dump: &[u8], what: &[u8]| dump.windows(what.len()).any(|bytes| bytes == what);
     let kept = |dump: &[u8]| [&b"resting-secret"[..], &[b'S'; 1000]].map(|what| has(dump, what));
     let (plain, _) = run(&["dump", &pid, "--frozen", "-o", "-"]);
     assert_eq!(kept(&plain), [true, true]);
     for how in ["--frozen", "--snapshot"] {
-        let (dump, said) = run(&["dump", &pid, how, "--redact", "--numbers", "-o", "-"]);
-        assert!(said.contains("contents are replaced"), "{said}");
+        let (dump, printed) = run(&["dump", &pid, how, "--redact", "--numbers", "-o", "-"]);
+        assert!(printed.contains("contents are replaced"), "{printed}");
         assert_eq!(kept(&dump), [false, false], "{how}");
         assert!(has(&dump, b"kept"), "the name of a field");
         wait_until_childless(&pid);
@@ -563,9 +572,9 @@ fn what_cannot_be_dumped_is_refused_with_a_reason() {
     let folder = folder.path();
     fs::write(folder.join("core"), b"what").expect("written");
     let check = |args: &[&str], code, sentence: &str| {
-        let (found, _, said) = tenure(folder, args);
-        assert_eq!(found, Some(code), "{args:?}: {said}");
-        assert!(said.contains(sentence), "{args:?}: {said}");
+        let (found, _, printed) = tenure(folder, args);
+        assert_eq!(found, Some(code), "{args:?}: {printed}");
+        assert!(printed.contains(sentence), "{args:?}: {printed}");
         let left = fs::read_dir(folder).expect("a folder").count();
         assert_eq!(left, 1, "{args:?} left a file");
     };

@@ -27,9 +27,9 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         let (mut program, page) = run_live(lab, jdk, folder.path(), &["--source", tests]);
         page.command("record?mode=full");
         page.counting(&mut program);
-        program.tell("keep 1000");
-        program.tell("garbage 500");
-        program.tell("other 600");
+        program.send("keep 1000");
+        program.send("garbage 500");
+        program.send("other 600");
         page.collect();
         let middle = page.snapshot();
         let nodes = |range: &str| page.json(&format!("allocations?{NODES}{range}"));
@@ -44,9 +44,9 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         );
         assert!(stack(1).contains("Populations.garbage"), "{sites}");
         // A range after that knows nothing of it.
-        program.tell("keep 50");
-        program.tell("drop");
-        program.tell("other 600");
+        program.send("keep 50");
+        program.send("drop");
+        program.send("other 600");
         page.command("gc");
         page.snapshot();
         let later = nodes(&format!("&from={middle}"));
@@ -60,7 +60,7 @@ fn counts_are_exact_in_every_range_and_dumps_know_their_stacks() {
         page.command("stop");
         // The agent takes up one command after the other.
         page.snapshot();
-        program.tell("keep 7");
+        program.send("keep 7");
         page.snapshot();
         assert_eq!(numbers(&nodes("")["rows"][0], COLUMNS)[0], 1550);
         page.command("record");
@@ -107,7 +107,7 @@ const MANY: u32 = 5000;
 
 /// Not only allocations are those of a range: 50 were made in it, 1050 died, and none is alive.
 fn every_table_is_of_the_range(page: &Page, from: u64) {
-    let columns = ["live", "dead", "total"];
+    let columns = ["live", "freed", "total"];
     let classes = |range: &str| {
         let classes = page.json(&format!("classes?source=recording&{NODES}{range}"));
         numbers(&classes["rows"][0], columns)
@@ -132,7 +132,7 @@ fn every_table_is_of_the_range(page: &Page, from: u64) {
 /// Sizes and capacities of a class, in the page's form and in the old one.
 fn content(program: &mut Program, page: &Page) {
     let before = page.snapshot();
-    program.tell("bags 20");
+    program.send("bags 20");
     page.snapshot();
     page.command("dump");
     let opened = |state: &Value| state["dumps"][0]["stage"] == "ready";
@@ -141,7 +141,7 @@ fn content(program: &mut Program, page: &Page) {
     let classes = page.json("classes?filter=Populations$Bag");
     let row = &classes["rows"][0];
     assert_eq!(
-        numbers(row, ["live", "total", "dead"]),
+        numbers(row, ["live", "total", "freed"]),
         [20, 20, 0],
         "{classes}"
     );
@@ -220,7 +220,7 @@ fn content(program: &mut Program, page: &Page) {
 /// Two tables that were kept differ by what the program did between them; a frame leads to its line.
 fn saved(program: &mut Program, page: &Page) {
     page.command("save");
-    program.tell("bags 30");
+    program.send("bags 30");
     page.snapshot();
     page.command("save");
     let names = ["live_before", "live_after", "live_change"];
@@ -260,7 +260,7 @@ fn saved(program: &mut Program, page: &Page) {
 
 /// Classes of one name from three loaders are three; modules are known where there are some.
 fn places(program: &mut Program, page: &Page, version: u32) {
-    program.tell("loaders 30");
+    program.send("loaders 30");
     page.snapshot();
     let answer = page.json("allocations?by=loader&filter=Populations$Node&sort=allocations");
     let rows = answer["rows"].as_array().expect("rows");
@@ -472,7 +472,7 @@ fn keeps_what_was_recorded(lab: &Lab, jdk: &Jdk, stays: bool) {
     let (mut program, page) = run_live(lab, jdk, folder.path(), &flags);
     page.counting(&mut program);
     // What comes after the last snapshot is counted, too.
-    program.tell("keep 1234");
+    program.send("keep 1234");
     program.say("exit");
     if stays {
         // At once: nothing has been measured since the program ended.
@@ -577,8 +577,8 @@ fn nothing_hangs_when_the_program_the_browser_or_the_server_is_gone() {
     page_one.counting(&mut one);
     first.kill().expect("killed");
     first.wait().expect("ended");
-    one.tell("keep 100");
-    one.tell("garbage 100000");
+    one.send("keep 100");
+    one.send("garbage 100000");
     let mut again = attach(&one.child.id().to_string(), &["--record", "full"]);
     let page = Page::of(&mut again);
     page.until("timeline", |timeline| {
@@ -587,9 +587,9 @@ fn nothing_hangs_when_the_program_the_browser_or_the_server_is_gone() {
             .is_some_and(|rows| rows.len() > 2)
     });
     page.until("state", |state| state["recording"]["counting"] == true);
-    one.tell("other 600");
+    one.send("other 600");
     page.command("gc");
-    one.tell("keep 1");
+    one.send("keep 1");
     page.snapshot();
     let nodes = page.json(&format!("allocations?{NODES}&by=class"));
     let row = numbers(&nodes["rows"][0], COLUMNS);

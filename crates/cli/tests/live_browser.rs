@@ -43,7 +43,7 @@ fn every_view(browser: &mut Browser, picture: &dyn Fn(&mut Browser, &str)) {
         ("instances?class=Populations$Bag&by=minute", "500 instances"),
         (
             "instances?class=Populations$Bag&source=live",
-            "Ask the objects themselves",
+            "Call toString, equals, hashCode",
         ),
         ("native", "libjvm.so"),
         ("references", "References that native code has made"),
@@ -220,7 +220,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.click("document.querySelector('#record')");
     page.counting(&mut program);
     let begin = page.snapshot();
-    program.tell("keep 1234");
+    program.send("keep 1234");
     let end = page.snapshot();
     // The selection by mouse is a range in the address, however often the view is renewed meanwhile; the test then
     // takes the exact one.
@@ -236,8 +236,8 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         "[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '1,234')",
     );
     picture(&mut browser, "allocations");
-    program.tell("drop");
-    program.tell("other 600");
+    program.send("drop");
+    program.send("other 600");
     browser.click("document.querySelector('#gc')");
     page.until("timeline", |it| {
         it["events"].to_string().contains("Force GC")
@@ -250,9 +250,9 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
     browser.wait(
         "[...document.querySelectorAll('tbody td.n')].some((c) => c.textContent === '-1,234')",
     );
-    program.tell("bags 500");
+    program.send("bags 500");
     let native_begin = page.snapshot();
-    program.tell("direct 3");
+    program.send("direct 3");
     let native_end = page.snapshot();
     a_snapshot_is_taken_with_the_agent(&mut browser, &page);
     picture(&mut browser, "memory");
@@ -278,7 +278,7 @@ fn a_range_is_recorded_selected_collected_and_dumped_in_the_browser() {
         page.until("state", |state| {
             state["saved"].as_array().map(Vec::len) == number.parse().ok()
         });
-        program.tell("bags 77");
+        program.send("bags 77");
         page.snapshot();
     }
     browser.wait("document.querySelector('main').textContent.includes('What changed')");

@@ -55,8 +55,8 @@ const BAG: &str = "Fills$Bag";
 fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
     with_program("live sizes", |program, page| {
         let before = read_again(page);
-        program.tell("bags 1000");
-        program.tell("others 1000");
+        program.send("bags 1000");
+        program.send("others 1000");
         page.snapshot();
         let bags = until(page, BAG, |row| row["size"]["sum"] == 4500);
         assert_eq!(measure(&bags, "size"), Some([4500, 9, 9]), "{bags}");
@@ -89,7 +89,7 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
         );
         old_pages(page, &bags);
         as_a_dump_says(page, &after);
-        program.tell("loaders 50");
+        program.send("loaders 50");
         page.snapshot();
         let asked = "classes?loaders=1&source=recording&filter=Fills$Line";
         page.until_counted(asked, |answer| {
@@ -100,11 +100,11 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
             sizes == [50, 200, steps(1000, 7)]
         });
         // What once was remains to be seen.
-        program.tell("empty");
+        program.send("empty");
         let bags = until(page, BAG, |row| row["size"]["sum"] == 0);
         assert_eq!(measure(&bags, "size"), Some([0, 0, 9]), "{bags}");
-        program.tell("drop");
-        program.tell("nothing");
+        program.send("drop");
+        program.send("nothing");
         page.command("gc");
         let bags = until(page, BAG, |row| row["capacity"]["sum"] == 0);
         assert_eq!(measure(&bags, "capacity"), Some([0, 0, 100]), "{bags}");
@@ -114,8 +114,8 @@ fn sizes_of_all_classes_are_those_that_the_program_made_without_a_heap_dump() {
 #[test]
 fn objects_that_die_while_sizes_are_read_do_not_make_it_a_sample() {
     with_program("live sizes while objects die", |program, page| {
-        program.tell("bags 50000");
-        program.tell("churn");
+        program.send("bags 50000");
+        program.send("churn");
         for _ in 0..5 {
             let answer = read_again(page);
             let sizes = &answer["sizes"];
@@ -124,7 +124,7 @@ fn objects_that_die_while_sizes_are_read_do_not_make_it_a_sample() {
             assert_eq!(sizes["by_class"], false, "{sizes}");
             assert!(sizes["read"].as_u64() >= Some(50_000), "{sizes}");
         }
-        program.tell("calm");
+        program.send("calm");
     });
 }
 
@@ -183,8 +183,8 @@ fn options_say_what_is_read_and_of_how_many() {
             page.snapshot();
         };
         choose("all,context");
-        program.tell("bags 100");
-        program.tell("thread 300");
+        program.send("bags 100");
+        program.send("thread 300");
         page.snapshot();
         let rows = page.until_counted("classes?contexts=1&filter=Fills$Bag", |answer| {
             let sizes = |row: &Value| row["size"]["sum"].as_u64();
@@ -209,7 +209,7 @@ fn options_say_what_is_read_and_of_how_many() {
         );
         // One in ten stands for the others.
         choose("size,capacity,ratio=0.1");
-        program.tell("bags 20000");
+        program.send("bags 20000");
         page.snapshot();
         let row = until(page, BAG, |row| row["size"]["interval"].is_array());
         let truth = 1800.0 + 90_000.0;
@@ -232,7 +232,7 @@ fn options_say_what_is_read_and_of_how_many() {
 #[test]
 fn pages_of_a_list_are_those_of_one_sample() {
     with_program("pages of live objects", |program, page| {
-        program.tell("bags 500");
+        program.send("bags 500");
         page.snapshot();
         let asked = "instances?source=live&class=Fills$Bag&sort=size&sample=200&limit=60";
         let mut all: Vec<Value> = Vec::new();

@@ -10,7 +10,7 @@ const NODE: &str = "Populations$Node";
 /// Records until the agent counts, which it notices by what the program allocates.
 fn recording(client: &mut Client, program: &mut Program) {
     testkit::until(|| {
-        program.tell("nothing");
+        program.send("nothing");
         let known = client.call("live_allocations", json!({}));
         let state = client.call("live_state", json!({}));
         match &state["recording"]["counting"] {
@@ -82,9 +82,9 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         let same = client.call("live_record", json!({}));
         assert_eq!(same["recording"]["mode"], "full", "{same}");
         recording(&mut client, &mut program);
-        program.tell("keep 1000");
-        program.tell("garbage 500");
-        program.tell("other 600");
+        program.send("keep 1000");
+        program.send("garbage 500");
+        program.send("other 600");
         let collected = client.call("live_collect", json!({}));
         assert_eq!(collected["error"], Value::Null);
         let nodes = json!({ "filter": NODE });
@@ -129,6 +129,6 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         assert_eq!(known["error"], Value::Null);
         assert_eq!(client.end(), Some(0));
         // It runs on.
-        program.tell("keep 1");
+        program.send("keep 1");
     }
 }

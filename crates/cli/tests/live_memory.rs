@@ -45,7 +45,7 @@ fn categories_sum_to_resident_memory_and_native_memory_is_native() {
         let place = (lab.classes.path(), &program[..]);
         let (mut program, page) = run_live_of(lab, jdk, (folder.path(), &[]), place);
         // It has started, and waits.
-        program.tell("nothing");
+        program.send("nothing");
         let before = settled(&page);
         let [java, native, code, stack, gc, class, _] = of(&before, "resident");
         let what = format!("{before} on {}", jdk.full_version);
@@ -59,7 +59,7 @@ fn categories_sum_to_resident_memory_and_native_memory_is_native() {
         assert!((threads * 4096.0..threads * MIB).contains(&stack), "{what}");
 
         // A buffer's memory is cleared, so all of its pages are resident.
-        program.tell("direct 100");
+        program.send("direct 100");
         let native_of = |timeline: &Value, kind: &str| of(timeline, kind)[1];
         page.until_counted("timeline", |now| {
             native_of(now, "resident") > native + 99.0 * MIB
@@ -123,9 +123,9 @@ fn what_grows_over_collections_is_named_with_its_stack() {
     let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
     page.counting(&mut program);
     for _ in 0..5 {
-        program.tell("keep 2000");
-        program.tell("garbage 2000");
-        program.tell("other 600");
+        program.send("keep 2000");
+        program.send("garbage 2000");
+        program.send("other 600");
         page.collect();
         page.count();
     }
@@ -147,7 +147,7 @@ fn what_grows_over_collections_is_named_with_its_stack() {
 }
 
 #[test]
-fn every_saving_is_said_in_bytes_with_the_stack_that_allocates_it() {
+fn every_saving_is_reported_in_bytes_with_the_stack_that_allocates_it() {
     let Some(lab) = lab("savings") else {
         return;
     };
@@ -156,7 +156,7 @@ fn every_saving_is_said_in_bytes_with_the_stack_that_allocates_it() {
     let (mut program, page) = run_live(lab, jdk, folder.path(), &["--record", "full"]);
     page.counting(&mut program);
     const COUNT: u64 = 300;
-    program.tell(&format!("waste {COUNT}"));
+    program.send(&format!("waste {COUNT}"));
     page.snapshot();
     page.command("dump");
     page.until("state", |state| state["dumps"][0]["stage"] == "ready");

@@ -19,7 +19,7 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
     let number = |answer: &serde_json::Value, name: &str| answer["total"][name].as_i64();
     page.snapshot();
     assert_eq!(number(&page.json(&rows("site")), "live"), Some(0));
-    program.tell("direct 8");
+    program.send("direct 8");
     let between = page.snapshot();
     let answer = page.json(&rows("class"));
     assert_eq!(answer["rows"][0]["name"], "libjvm.so", "{answer}");
@@ -32,7 +32,7 @@ fn blocks_of_native_code_come_and_go_at_their_stack() {
         "{stack}"
     );
     // The buffers' memory goes some time after the collection that finds them dead.
-    program.tell("release");
+    program.send("release");
     page.command("gc");
     page.until_counted(&rows("class"), |answer| {
         number(answer, "live_bytes") < Some(MIB)
@@ -89,17 +89,17 @@ fn remaining_bytes_are_what_the_program_holds() {
         let agrees = |found: i64, blocks: i64| {
             let held = (blocks << 10) as f64;
             let error = (found as f64 - held).abs() / held;
-            let said = format!("{interval}: {found} of {held}, {error}");
-            (error <= most).then_some(()).ok_or(said)
+            let printed = format!("{interval}: {found} of {held}, {error}");
+            (error <= most).then_some(()).ok_or(printed)
         };
         page.snapshot();
         assert_eq!(live(), 0);
-        program.tell(&format!("small {BLOCKS}"));
+        program.send(&format!("small {BLOCKS}"));
         page.snapshot();
         assert_eq!(agrees(live(), BLOCKS), Ok(()));
         // Half of them go some time after the collection that finds them dead: cleaners work one
         // block after the other.
-        program.tell("halve");
+        program.send("halve");
         testkit::until(|| {
             page.command("gc");
             page.snapshot();

@@ -43,8 +43,8 @@ const WORDS: &str = "instances?source=live&class=Speakers$Word";
 #[test]
 fn objects_are_asked_only_when_that_is_allowed() {
     with_program("own code of objects", &[], |program, page| {
-        program.tell("words 10");
-        program.tell("texts 10");
+        program.send("words 10");
+        program.send("texts 10");
         // Nothing of the program runs; the JDK's own values have nothing to hide.
         let list = page.json(WORDS);
         assert_eq!(
@@ -61,7 +61,7 @@ fn objects_are_asked_only_when_that_is_allowed() {
             assert!(found[0].1.starts_with("(not asked"), "{found:?}");
         }
         page.json(&format!("{WORDS}&sort=rank"));
-        program.tell("calls 0");
+        program.send("calls 0");
         let found = groups(page, "class=java.lang.Integer&by=value&sample=all");
         for number in 1000..1005 {
             let made = found.iter().find(|(_, value)| *value == number.to_string());
@@ -103,10 +103,10 @@ fn objects_are_asked_only_when_that_is_allowed() {
 }
 
 #[test]
-fn code_that_throws_or_allocates_harms_nobody() {
+fn code_that_throws_or_allocates_does_no_harm() {
     with_program("throwing objects", &["--own-code"], |program, page| {
-        program.tell("throwers 6");
-        program.tell("makers 3");
+        program.send("throwers 6");
+        program.send("makers 3");
         let throwers = "instances?class=Speakers$Thrower&sort=rank";
         let list = page.json(throwers);
         assert_eq!(list["own_code"], true);
@@ -129,8 +129,8 @@ fn code_that_throws_or_allocates_harms_nobody() {
 #[test]
 fn code_that_does_not_return_costs_two_threads_at_most() {
     with_program("hanging objects", &["--own-code"], |program, page| {
-        program.tell("hangers 2");
-        program.tell("words 2");
+        program.send("hangers 2");
+        program.send("words 2");
         let hangers = "instances?class=Speakers$Hanger";
         for _ in 0..2 {
             let list = page.json(hangers);
@@ -148,9 +148,9 @@ fn code_that_does_not_return_costs_two_threads_at_most() {
             "{list}"
         );
         assert_eq!(texts(&list, "value"), ["null"; 2]);
-        program.tell("words 1");
+        program.send("words 1");
         page.snapshot();
-        program.tell("release");
+        program.send("release");
         let list = page.until_counted(hangers, |list| texts(list, "value") == ["free"; 2]);
         assert_eq!(list["notes"].as_array().map(Vec::len), Some(0), "{list}");
         assert_eq!(page.json(WORDS)["objects"], 3);
@@ -158,13 +158,13 @@ fn code_that_does_not_return_costs_two_threads_at_most() {
 }
 
 #[test]
-fn births_are_known_where_they_are_wanted() {
-    with_program("births of objects", &[], |program, page| {
+fn allocation_times_are_known_where_they_are_wanted() {
+    with_program("new objects", &[], |program, page| {
         let begun = now_ms();
-        program.tell("words 3");
+        program.send("words 3");
         page.snapshot();
         let middle = now_ms();
-        program.tell("words 4");
+        program.send("words 4");
         let list = page.json(&format!("{WORDS}&sort=born_ms&up=1"));
         let ended = now_ms();
         let born = |row: &Value| row["born_ms"].as_u64().expect("a time");

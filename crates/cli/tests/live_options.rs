@@ -46,21 +46,21 @@ fn what_is_off_is_not_recorded_and_stacks_only_where_they_are_wanted() {
     with_program("class filters", &[], |program, page, _| {
         page.command("record?mode=full");
         page.counting(program);
-        program.tell("a 1000");
+        program.send("a 1000");
         page.snapshot();
         assert_eq!(class(page, "A").expect("a row")["total"], 1000);
         options(page, "* Chosen$A off");
-        program.tell("a 500");
+        program.send("a 500");
         page.snapshot();
         assert!(class(page, "A").is_none());
         options(page, "* Chosen$* count");
-        program.tell("a 70");
-        program.tell("b 300");
+        program.send("a 70");
+        program.send("b 300");
         page.snapshot();
         // The 500 were not counted, and the stacks of the 70 and the 300 are not known.
         options(page, "");
-        program.tell("a 9");
-        program.tell("other 600");
+        program.send("a 9");
+        program.send("other 600");
         page.command("gc");
         page.snapshot();
         let row = class(page, "A").expect("a row");
@@ -90,9 +90,9 @@ fn thinned_counts_state_an_interval_that_holds_the_truth() {
         page.command("record?mode=full");
         page.counting(program);
         options(page, "* Chosen$K* stack,ratio=0.1");
-        program.tell("a 1000");
-        program.tell(&format!("rounds {ROUNDS}"));
-        program.tell("other 600");
+        program.send("a 1000");
+        program.send(&format!("rounds {ROUNDS}"));
+        program.send("other 600");
         page.command("gc");
         page.snapshot();
         // What is not thinned out is exact.
@@ -145,9 +145,9 @@ fn shares_and_sampled_bytes_make_one_chance() {
         options(page, "* Chosen$A ratio=0.25\n* Chosen$B off");
         // A thread's next sample is as far away as it was before the interval was set: half a
         // mebibyte on average.
-        program.tell("other 1000000");
-        program.tell("a 60000");
-        program.tell("b 60000");
+        program.send("other 1000000");
+        program.send("a 60000");
+        program.send("b 60000");
         page.snapshot();
         let row = class(page, "A").expect("a row");
         let end = |at: usize| row["live_interval"][at].as_f64().expect("an end");
@@ -184,17 +184,17 @@ fn who_makes_objects_is_recorded_where_it_is_asked_for() {
     with_program("makers of objects", &[], |program, page, version| {
         page.command("record?mode=full");
         page.counting(program);
-        program.tell("a 5");
+        program.send("a 5");
         options(page, "* Chosen$A stack,context");
-        program.tell("thread 40 one");
-        program.tell("thread 60 two");
+        program.send("thread 40 one");
+        program.send("thread 60 two");
         let mut expected = vec![
             ("two (makers)", 60),
             ("one (makers)", 40),
             ("(not recorded)", 5),
         ];
         if version >= 21 {
-            program.tell("virtual 35");
+            program.send("virtual 35");
             expected.insert(0, ("virtual threads without a name", 70));
         }
         page.snapshot();
@@ -249,8 +249,8 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
         page.until_counted(
             "classes?contexts=1&source=recording&filter=Chosen$B",
             |answer| {
-                program.tell("a 1");
-                program.tell("b 1");
+                program.send("a 1");
+                program.send("b 1");
                 answer.to_string().contains("main (main)")
             },
         );
@@ -274,8 +274,8 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
         };
         assert!(!rows.iter().any(has_stack), "{list}");
         assert_eq!(page.ask("GET", "api/v1/instances?class=Chosen$A").0, 404);
-        program.tell("a 300");
-        program.tell("k 7");
+        program.send("a 300");
+        program.send("k 7");
         page.snapshot();
         // One that throws leaves things as they are by default.
         page.hears("Chosen$Config.getOptions(Chosen$K0): java.lang.IllegalStateException: no idea");
@@ -288,13 +288,13 @@ fn a_factory_of_the_program_says_what_is_recorded_and_cannot_stop_it() {
             page,
             "* Chosen$A factory=Chosen$Sleepy\n* Chosen$B factory=not.There",
         );
-        program.tell("a 50");
+        program.send("a 50");
         page.hears("Chosen$Sleepy.getOptions does not return");
-        program.tell("b 20");
+        program.send("b 20");
         page.snapshot();
         assert_eq!(total("A"), before + 50);
         options(page, "");
-        program.tell("a 6");
+        program.send("a 6");
         page.snapshot();
         assert_eq!(total("A"), before + 56);
         assert!(!page.json("state").to_string().contains("\"ended\":true"));
@@ -315,22 +315,22 @@ fn a_file_of_options_is_read_again_and_a_broken_one_says_where() {
         });
         page.counting(program);
         page.snapshot();
-        program.tell("a 100");
-        program.tell("b 100");
+        program.send("a 100");
+        program.send("b 100");
         page.snapshot();
         assert!(class(page, "A").is_none());
         assert_eq!(class(page, "B").expect("a row")["total"], 100);
         write("* Chosen$B off\n");
         page.until("options", |answer| answer["text"] == "* Chosen$B off\n");
         page.snapshot();
-        program.tell("a 30");
-        program.tell("b 30");
+        program.send("a 30");
+        program.send("b 30");
         page.snapshot();
         assert_eq!(class(page, "A").expect("a row")["total"], 30);
         write("* Chosen$B off\n* Chosen$A nonsense\n");
         page.hears("classes.txt: line 2: nonsense");
         assert_eq!(page.json("options")["text"], "* Chosen$B off\n");
-        program.tell("a 5");
+        program.send("a 5");
         page.snapshot();
         assert_eq!(class(page, "A").expect("a row")["total"], 35);
         assert!(class(page, "B").is_none());
@@ -351,11 +351,11 @@ fn a_file_of_options_is_read_again_and_a_broken_one_says_where() {
         ])
         .output()
         .expect("it runs");
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(2), "{said}");
+    let printed = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{printed}");
     assert!(
-        said.contains("classes.txt: line 2: expected MODULE CLASS OPTIONS"),
-        "{said}"
+        printed.contains("classes.txt: line 2: expected MODULE CLASS OPTIONS"),
+        "{printed}"
     );
     assert!(run.stdout.is_empty());
 }
@@ -371,7 +371,7 @@ fn notes_of_the_agent_are_on_the_timeline_once() {
     let (mut program, page) = run_live(lab, jdk, folder.path(), &flags);
     page.counting(&mut program);
     // A stack of 14 methods takes over a kilobyte.
-    program.tell("stacks 14");
+    program.send("stacks 14");
     let notes = |timeline: &Value| {
         let events = timeline["events"].as_array().cloned().unwrap_or_default();
         let texts = events.into_iter().filter_map(|event| {
@@ -382,7 +382,7 @@ fn notes_of_the_agent_are_on_the_timeline_once() {
         texts.collect::<Vec<_>>()
     };
     page.until_counted("timeline?points=10", |timeline| !notes(timeline).is_empty());
-    program.tell("nothing");
+    program.send("nothing");
     page.snapshot();
     let timeline = page.json("timeline?points=10");
     assert_eq!(notes(&timeline).len(), 1, "{timeline}");

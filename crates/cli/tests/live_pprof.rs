@@ -77,9 +77,9 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
             assert_eq!(get(&page, path).0, status, "{path}");
         }
         // What runs before and after is not in it.
-        program.tell("burn 300");
-        let cpu = during(&page, "profile", || program.tell("burn 1000"));
-        program.tell("burn 300");
+        program.send("burn 300");
+        let cpu = during(&page, "profile", || program.send("burn 1000"));
+        program.send("burn 300");
         assert_eq!(cpu.types, ["cpu/nanoseconds", "samples/count"]);
         assert_eq!(cpu.period, 10_000_000);
         let [time, samples] = sum(&cpu, "Populations.burn");
@@ -90,7 +90,7 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
             jdk.full_version
         );
 
-        let block = during(&page, "block", || program.tell("contend 5"));
+        let block = during(&page, "block", || program.send("contend 5"));
         assert_eq!(block.types, ["delay/nanoseconds", "contentions/count"]);
         let [delay, count] = sum(&block, "[Populations$Lock]");
         assert_eq!(count, 5, "{block:?} on {}", jdk.full_version);
@@ -100,14 +100,14 @@ fn profiles_are_those_of_the_time_that_was_asked_for() {
         let block = decoded(&page, "debug/pprof/block?seconds=1");
         assert_eq!(sum(&block, "Populations$Lock"), [0, 0], "{block:?}");
 
-        program.tell("keep 1234");
+        program.send("keep 1234");
         page.snapshot();
         let heap = decoded(&page, "debug/pprof/heap");
         assert_eq!(heap.types, ["inuse_space/bytes", "inuse_objects/count"]);
         assert_eq!(sum(&heap, "[Populations$Node]")[1], 1234);
         let allocs = during(&page, "allocs", || {
-            program.tell("keep 77");
-            program.tell("other 600");
+            program.send("keep 77");
+            program.send("other 600");
         });
         assert_eq!(allocs.types, ["alloc_space/bytes", "alloc_objects/count"]);
         assert_eq!(sum(&allocs, "[Populations$Node]")[1], 77);
@@ -148,7 +148,7 @@ fn the_cpu_is_sampled_while_a_page_wants_it_and_by_range() {
             (&true.into(), &false.into())
         );
         let mut burn = |ms: u32| {
-            program.tell(&format!("burn {ms}"));
+            program.send(&format!("burn {ms}"));
             page.count();
             now_ms()
         };
@@ -294,11 +294,11 @@ fn profiles_are_sent_to_a_server() {
         ],
     );
     page.counting(&mut program);
-    program.tell("keep 1234");
+    program.send("keep 1234");
     let mut seen: HashMap<String, u64> = HashMap::new();
     let mut allocated = 0;
     while seen.len() < 4 || allocated < 1234 || seen.values().any(|times| *times < 2) {
-        program.tell("burn 50");
+        program.send("burn 50");
         let request = requests.recv_timeout(PATIENCE).expect("profiles");
         let line = &request.line;
         assert!(line.starts_with("POST /ingest?"), "{line}");
@@ -372,7 +372,7 @@ fn a_collector_gets_otlp_over_tls_if_its_authority_is_trusted() {
         ],
     );
     page.counting(&mut program);
-    program.tell("keep 1234");
+    program.send("keep 1234");
     let request = requests.recv_timeout(PATIENCE).expect("profiles");
     let line = request.line.trim_end();
     assert_eq!(line, "POST /v1development/profiles HTTP/1.1");

@@ -61,9 +61,9 @@ fn references_are_counted_and_joined_with_dumps() {
         let at = (folder.path(), &["--record", mode][..]);
         let (mut program, page) =
             run_live_of(lab, jdk, at, (folder.path(), &["References", &library]));
-        program.tell("leak 7");
-        program.tell("pass 5");
-        program.tell("weak 3");
+        program.send("leak 7");
+        program.send("pass 5");
+        program.send("weak 3");
         let what = format!("{mode} on {}", jdk.full_version);
         assert_eq!(until(&page, "global", "leak", 7), 7, "{what}");
         assert_eq!(until(&page, "global", "pass", 5), 0, "{what}");
@@ -72,7 +72,7 @@ fn references_are_counted_and_joined_with_dumps() {
         // before the first of these is known before the second.
         page.snapshot();
         let middle = page.snapshot();
-        program.tell("leak 2");
+        program.send("leak 2");
         assert_eq!(until(&page, "global", "leak", 9), 9, "{what}");
         let of = |range: &str| {
             let path = format!("references?filter=References.leak(&{range}={middle}");

@@ -37,7 +37,7 @@ fn journals(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Everything that a page says of a range.
-fn said(page: &Page, from: u64, to: u64) -> Vec<(String, Value)> {
+fn answers(page: &Page, from: u64, to: u64) -> Vec<(String, Value)> {
     let range = format!("from={from}&to={to}");
     let mut asked: Vec<String> = ["class", "package", "loader", "method", "site"]
         .iter()
@@ -104,36 +104,36 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let (server, page) = attach(lab, &program, folder, &["--record", "full"]);
     page.counting(&mut program);
     page.command("cpu?on=1");
-    program.tell("burn 300");
-    program.tell("keep 1000");
-    program.tell("garbage 500");
-    program.tell("loaders 30");
-    program.tell("other 600");
+    program.send("burn 300");
+    program.send("keep 1000");
+    program.send("garbage 500");
+    program.send("loaders 30");
+    program.send("other 600");
     page.command("gc");
     let middle = page.snapshot();
-    program.tell("keep 50");
-    program.tell("drop");
-    program.tell("other 600");
+    program.send("keep 50");
+    program.send("drop");
+    program.send("other 600");
     page.command("gc");
     page.command("mark?text=before");
     let end = page.snapshot();
     page.command("save");
     goes_on(&page, end);
     assert_eq!(allocated(&page, &format!("&from={middle}&to={end}")).0, 50);
-    let first = said(&page, 0, middle);
-    let second = said(&page, middle, end);
+    let first = answers(&page, 0, middle);
+    let second = answers(&page, middle, end);
     let collections = page.json(&format!("growth?to={end}"))["collections"].clone();
     kill(server);
 
     // No server watches; more is allocated than the heap can hold.
-    program.tell("garbage 5000000");
-    program.tell("keep 7");
+    program.send("garbage 5000000");
+    program.send("keep 7");
     // Neither what is recorded nor where must be said again.
     let (server, page) = attach(lab, &program, folder, &[]);
     page.connected();
     let now = page.snapshot();
-    same(&first, &said(&page, 0, middle), "after the kill");
-    same(&second, &said(&page, middle, end), "after the kill");
+    same(&first, &answers(&page, 0, middle), "after the kill");
+    same(&second, &answers(&page, middle, end), "after the kill");
     let growth = page.json(&format!("growth?to={end}"));
     assert_eq!(growth["collections"], collections);
     let came = interrupted(&page, end);
@@ -148,15 +148,15 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     );
     let meanwhile = allocated(&page, &format!("&from={end}&to={now}"));
     assert_eq!(meanwhile.0, 5_000_007);
-    program.tell("keep 3");
-    program.tell("other 600");
+    program.send("keep 3");
+    program.send("other 600");
     page.command("gc");
     let last = page.snapshot();
     assert_eq!(allocated(&page, &format!("&from={now}&to={last}")).0, 3);
     let all = allocated(&page, "");
     assert_eq!(all, (5_001_650, 100), "90 of the loaders, and 10");
     goes_on(&page, last);
-    let third = said(&page, end, last);
+    let third = answers(&page, end, last);
     kill(server);
 
     // A journal that is cut is read up to there.
@@ -169,9 +169,9 @@ fn what_a_killed_server_knew_by_time_is_known_to_the_next() {
     let (mut server, page) = attach(lab, &program, folder, &[]);
     page.connected();
     page.snapshot();
-    same(&first, &said(&page, 0, middle), "after damage");
-    same(&second, &said(&page, middle, end), "after damage");
-    same(&third, &said(&page, end, last), "after damage");
+    same(&first, &answers(&page, 0, middle), "after damage");
+    same(&second, &answers(&page, middle, end), "after damage");
+    same(&third, &answers(&page, end, last), "after damage");
     assert_eq!(allocated(&page, ""), all);
     let events = page.json("timeline")["events"].to_string();
     assert!(events.contains("The journal was damaged"), "{events}");

@@ -58,10 +58,10 @@ fn many_questions_hinder_neither_the_program_nor_the_stream_of_states() {
             });
         }
         for _ in 0..100 {
-            program.tell("keep 10");
+            program.send("keep 10");
         }
     });
-    program.tell("other 600");
+    program.send("other 600");
     page.command("gc");
     page.snapshot();
     let nodes = page.json("allocations?filter=Populations$Node&by=class");

@@ -240,14 +240,14 @@ fn tools_lead_from_the_suspect_to_the_field_that_holds_it() {
     assert_eq!(below["nodes"].as_array().unwrap().len(), 3);
 
     // The histogram is that of the command.
-    let said = Command::new(env!("CARGO_BIN_EXE_tenure"))
+    let printed = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["histogram", "--no-index", "--json", "-n", "7"])
         .arg(&file)
         .output()
         .unwrap();
-    let said: Json = serde_json::from_slice(&said.stdout).unwrap();
+    let printed: Json = serde_json::from_slice(&printed.stdout).unwrap();
     let histogram = client.call("histogram", json!({ "limit": 7 }));
-    assert_eq!(histogram["rows"], said["rows"]);
+    assert_eq!(histogram["rows"], printed["rows"]);
 
     queries_and_sets(&mut client);
     // The same question has the same answer.
@@ -287,7 +287,7 @@ fn queries_and_sets(client: &mut Client) {
 }
 
 #[test]
-fn what_a_model_gets_wrong_is_said_in_an_answer() {
+fn what_a_model_gets_wrong_is_reported_in_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let file = demo(&folder, "leak.hprof");
     let mut client = Client::start(&["--no-index"], &[&file]);
@@ -329,8 +329,8 @@ fn what_a_model_gets_wrong_is_said_in_an_answer() {
             "there are: leak.hprof",
         ),
     ] {
-        let said = client.fails(tool, arguments.clone());
-        assert!(said.contains(words), "{tool} {arguments}: {said}");
+        let printed = client.fails(tool, arguments.clone());
+        assert!(printed.contains(words), "{tool} {arguments}: {printed}");
     }
     assert_eq!(client.end(), Some(0));
 }
@@ -551,19 +551,19 @@ fn a_profile_is_answered_beside_a_dump_or_alone() {
     let file = demo(&folder, "leak.hprof");
     let profile = folder.path().join("java.hprof.txt");
     std::fs::write(&profile, PROFILE).unwrap();
-    let said = Command::new(env!("CARGO_BIN_EXE_tenure"))
+    let printed = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["profile", "--json"])
         .arg(&profile)
         .output()
         .unwrap();
-    let said: Json = serde_json::from_slice(&said.stdout).unwrap();
+    let printed: Json = serde_json::from_slice(&printed.stdout).unwrap();
     let with_profile = ["--no-index", "--profile", profile.to_str().unwrap()];
     let mut client = Client::start(&with_profile, &[&file]);
     let hello = client.introduce("2025-11-25");
     let words = hello["instructions"].as_str().unwrap();
     assert!(words.contains("java.hprof.txt"), "{words}");
     let answer = client.call("profile", json!({}));
-    assert_eq!(answer, said);
+    assert_eq!(answer, printed);
     assert_eq!(answer["methods"][0]["method"], "shop.Cart.add");
     let one = client.call("profile", json!({ "metric": "samples", "limit": 1 }));
     assert_eq!(one["omitted_stacks"], 1);
@@ -576,7 +576,7 @@ fn a_profile_is_answered_beside_a_dump_or_alone() {
     alone.introduce("2025-11-25");
     let tools = alone.ask("tools/list", json!({}))["result"]["tools"].clone();
     assert_eq!(tools.as_array().unwrap().len(), 1);
-    assert_eq!(alone.call("profile", json!({})), said);
+    assert_eq!(alone.call("profile", json!({})), printed);
     assert_eq!(alone.end(), Some(0));
     // What can be read of a damaged one is answered, and the damage is named.
     std::fs::write(&profile, PROFILE.split_at(PROFILE.len() - 60).0).unwrap();

@@ -80,8 +80,8 @@ fn tenure(args: &[&str]) -> Ran {
     )
 }
 
-fn histogram(said: &str) -> Result<Rows, String> {
-    let json: Json = serde_json::from_str(said).map_err(|e| format!("{e}: {said:.200}"))?;
+fn histogram(printed: &str) -> Result<Rows, String> {
+    let json: Json = serde_json::from_str(printed).map_err(|e| format!("{e}: {printed:.200}"))?;
     let mut rows = BTreeMap::new();
     for row in json["rows"].as_array().ok_or("no rows")? {
         let class = row["class"].as_str().ok_or("no class")?.to_owned();
@@ -105,8 +105,8 @@ fn histogram_of(file: &str) -> Ran {
     ])
 }
 
-fn objects(said: &str) -> Result<Census, String> {
-    let json: Json = serde_json::from_str(said).map_err(|e| format!("{e}: {said:.200}"))?;
+fn objects(printed: &str) -> Result<Census, String> {
+    let json: Json = serde_json::from_str(printed).map_err(|e| format!("{e}: {printed:.200}"))?;
     let n = |key: &str| {
         json["objects"][key]
             .as_u64()
@@ -173,16 +173,16 @@ fn problems(mutant: &Mutant, good: &Good) -> Vec<String> {
         found.extend(redacted(mutant));
     }
     if found.is_empty() && must.histogram != Compare::Free {
-        let said = (&*runs[0].1.stdout, &*runs[1].1.stdout);
-        found.extend(compare(must.histogram, &good.histogram, &bytes, said).err());
+        let printed = (&*runs[0].1.stdout, &*runs[1].1.stdout);
+        found.extend(compare(must.histogram, &good.histogram, &bytes, printed).err());
     }
-    let tell = |p| {
+    let emit = |p| {
         format!(
             "{} ({}; must: {}): {p}",
             mutant.kind, mutant.what, mutant.must
         )
     };
-    found.into_iter().map(tell).collect()
+    found.into_iter().map(emit).collect()
 }
 
 /// What is wrong with the redaction of a mutant that can be read.
@@ -232,11 +232,11 @@ fn check(base: &Path, random: u32, seed: u32) {
     let Some(all) = mutants(base, random, seed) else {
         return testkit::skip("mutants", testkit::Need::Shared, NO_MUTANTS);
     };
-    let said = histogram_of(&base.to_string_lossy());
-    assert_eq!(said.code, Some(0), "the good file: {}", said.stderr);
+    let printed = histogram_of(&base.to_string_lossy());
+    assert_eq!(printed.code, Some(0), "the good file: {}", printed.stderr);
     let good = Good {
         bytes: std::fs::read(base).expect("the good file"),
-        histogram: histogram(&said.stdout).expect("the good file's histogram"),
+        histogram: histogram(&printed.stdout).expect("the good file's histogram"),
     };
     assert!(good.histogram.len() > 3, "{:?}", good.histogram);
     let todo = Mutex::new(all.all.iter());

@@ -75,11 +75,11 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
             "histogram" => command.args(["histogram", "--limit", "1000000"]).arg(&file),
             other => command.arg(other).arg(&file),
         };
-        let said = command.output().unwrap();
-        let said = String::from_utf8(said.stdout).unwrap();
+        let printed = command.output().unwrap();
+        let printed = String::from_utf8(printed.stdout).unwrap();
         let view = view.replace("limit=0", "limit=1000000");
-        assert_eq!(get(url, &format!("api/v1/{view}")), said, "{view}");
-        assert!(said.contains("\"schema\": \"tenure."), "{said}");
+        assert_eq!(get(url, &format!("api/v1/{view}")), printed, "{view}");
+        assert!(printed.contains("\"schema\": \"tenure."), "{printed}");
     }
     let csv = get(
         url,

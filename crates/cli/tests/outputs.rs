@@ -81,9 +81,9 @@ fn an_output_that_is_the_input_is_refused_even_with_force() {
             let mut args: Vec<&str> = command.split(' ').collect();
             args.push("--force");
             let ran = tenure(at, &args);
-            let said = String::from_utf8_lossy(&ran.stderr);
-            assert_eq!(ran.status.code(), Some(2), "{command}: {said}");
-            assert!(said.contains(" is the input"), "{command}: {said}");
+            let printed = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(ran.status.code(), Some(2), "{command}: {printed}");
+            assert!(printed.contains(" is the input"), "{command}: {printed}");
             assert!(fs::read(at.join(input)).expect("it") == before, "{command}");
         }
         for link in ["link", "hard"] {
@@ -119,18 +119,18 @@ fn an_output_appears_when_it_is_whole() {
                 let mut shell = Command::new("sh");
                 let ran = shell.current_dir(at).args(["-c", &limited]).output();
                 let ran = ran.expect("a shell");
-                let said = String::from_utf8_lossy(&ran.stderr);
+                let printed = String::from_utf8_lossy(&ran.stderr);
                 let is_whole = ran.status.code() == Some(0);
                 let now = fs::read_to_string(&path).ok();
                 if !is_whole {
-                    assert_eq!(now.as_deref(), old, "{limited}: {said}");
+                    assert_eq!(now.as_deref(), old, "{limited}: {printed}");
                 }
                 let _ = fs::remove_file(&path);
                 let mut left = names(at);
                 if !trap.is_empty() && !is_whole {
                     left.extend(old.map(|_| "out".to_owned()));
                     left.sort();
-                    assert_eq!(left, before, "{limited}: {said}");
+                    assert_eq!(left, before, "{limited}: {printed}");
                 }
                 for part in left.iter().filter(|name| name.ends_with(".part")) {
                     fs::remove_file(at.join(part)).expect("removed");
@@ -156,8 +156,8 @@ fn a_device_is_written_to_and_stays() {
     let folder = inputs();
     let report = "report heap.hprof -o /dev/null --format md --force";
     let ran = tenure(folder.path(), &report.split(' ').collect::<Vec<_>>());
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{printed}");
     let kind = fs::metadata("/dev/null").expect("it").file_type();
     assert!(!kind.is_file());
 }

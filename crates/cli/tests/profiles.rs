@@ -44,13 +44,13 @@ fn notes_of_the_agent_are_shown() {
     let with_note = format!("{PROFILE}NOTE: 3 lost: \x1b[31mstacks\r\n");
     std::fs::write(folder.path().join("n.txt"), with_note).expect("written");
     let ran = tenure(folder.path(), &["profile", "n.txt"]);
-    let said = text(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let printed = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{printed}");
     assert!(
-        said.contains("n.txt: note of the agent: 3 lost: "),
-        "{said}"
+        printed.contains("n.txt: note of the agent: 3 lost: "),
+        "{printed}"
     );
-    assert!(!said.contains('\x1b'), "{said}");
+    assert!(!printed.contains('\x1b'), "{printed}");
     let without = tenure(folder.path(), &["profile", "p.txt"]);
     assert_eq!(text(&without.stderr), "");
 }
@@ -62,11 +62,11 @@ fn a_profile_that_is_cut_before_its_tables_is_damaged() {
                HEAP DUMP BEGIN (2 objects, 160 bytes) Wed Nov 25 12:00:00 2026\nARR 8be029be (sz=121, trace=3000";
     std::fs::write(folder.path().join("cut.txt"), cut).expect("written");
     let ran = tenure(folder.path(), &["profile", "cut.txt"]);
-    let said = text(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(4), "{said}");
+    let printed = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(4), "{printed}");
     assert!(
-        said.contains(" at ") && said.contains("has no counts"),
-        "{said}"
+        printed.contains(" at ") && printed.contains("has no counts"),
+        "{printed}"
     );
 }
 
@@ -149,11 +149,11 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
         .expect("a pipe")
         .write_all(b"gc\nnonsense\nend\n")
         .expect("typed");
-    let mut said = listener.stderr.take().expect("a pipe");
+    let mut printed = listener.stderr.take().expect("a pipe");
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
         let mut byte = [0];
-        said.read_exact(&mut byte).expect("a line");
+        printed.read_exact(&mut byte).expect("a line");
         line.push(byte[0]);
     }
     let line = text(&line);
@@ -173,7 +173,7 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
     agent.write_all(rest).expect("sent");
     drop(agent);
     let mut rest = String::new();
-    said.read_to_string(&mut rest).expect("words");
+    printed.read_to_string(&mut rest).expect("words");
     assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
     assert!(rest.contains("no such command: nonsense"), "{rest}");
     assert_eq!(
@@ -218,9 +218,12 @@ fn a_program_that_is_no_jvm_cannot_be_attached_to() {
 }
 
 /// Lines that a process says, as they come.
-fn line_of(said: &mut impl BufRead) -> String {
+fn line_of(printed: &mut impl BufRead) -> String {
     let mut line = String::new();
-    assert!(said.read_line(&mut line).expect("text") > 0, "it has ended");
+    assert!(
+        printed.read_line(&mut line).expect("text") > 0,
+        "it has ended"
+    );
     line
 }
 
@@ -252,8 +255,8 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("started");
-    let mut said = BufReader::new(listener.stderr.take().expect("a pipe"));
-    let line = line_of(&mut said);
+    let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
+    let line = line_of(&mut printed);
     let port = line.trim().rsplit(':').next().expect("a port").to_owned();
     let agent = testkit::built::agent();
     let agent = agent.display();
@@ -267,11 +270,11 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
         .stdout(Stdio::null())
         .spawn()
         .expect("started");
-    line_of(&mut said); // is connected
+    line_of(&mut printed); // is connected
     let mut typed = listener.stdin.take().expect("a pipe");
     let mut ask = |command: &str| {
         writeln!(typed, "{command}").expect("typed");
-        line_of(&mut said)
+        line_of(&mut printed)
             .trim()
             .rsplit_once("tenure: ")
             .map_or_else(String::new, |r| r.1.to_owned())
@@ -285,10 +288,10 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     // Every class has been reported by now.
     let request = format!("request class-load {A_CLASS:#x}");
     assert_eq!(ask(&request), format!("{request}: done"));
-    let nobody = "request object-alloc 0x3";
+    let unknown = "request object-alloc 0x3";
     assert_eq!(
-        ask(nobody),
-        format!("{nobody}: failed: no such object or class")
+        ask(unknown),
+        format!("{unknown}: failed: no such object or class")
     );
     assert_eq!(ask("disable gc-start"), "disable gc-start: done");
     assert_eq!(ask("gc"), "gc: done");
@@ -299,7 +302,7 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
         .expect("typed");
     assert_eq!(java.wait().expect("ended").code(), Some(0));
     let mut rest = String::new();
-    said.read_to_string(&mut rest).expect("words");
+    printed.read_to_string(&mut rest).expect("words");
     assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
     check_answers(&std::fs::read(folder.path().join("steady.vmpi")).expect("a recording"));
     check_report(folder.path());
@@ -310,9 +313,14 @@ const A_CLASS: u64 = (1 << 62) + 1;
 
 /// What `tenure events` says of the dumps.
 fn check_report(folder: &Path) {
-    let told = tenure(folder, &["events", "steady.vmpi", "--json"]);
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
-    let answer: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    let reported = tenure(folder, &["events", "steady.vmpi", "--json"]);
+    assert_eq!(
+        reported.status.code(),
+        Some(0),
+        "{}",
+        text(&reported.stderr)
+    );
+    let answer: serde_json::Value = serde_json::from_slice(&reported.stdout).expect("JSON");
     let heap = answer["dumps"]["heap"].as_array().expect("a list");
     let levels: Vec<_> = heap.iter().map(|dump| dump["level"].as_u64()).collect();
     assert_eq!(levels, [Some(0), Some(0), Some(2)]);
@@ -326,7 +334,7 @@ fn check_report(folder: &Path) {
     let arrays = of("long[]");
     assert!(arrays["elements"].as_u64() >= Some(64_000), "{arrays}");
     // Allocations of those were left out; others had been reported before.
-    assert!(heap[2]["told"].as_u64() > Some(0), "{heap:?}");
+    assert!(heap[2]["reported"].as_u64() > Some(0), "{heap:?}");
     let strings = of("java.lang.String");
     let (count, bytes) = (&strings["objects"], &strings["instance_bytes"]);
     assert_eq!(count.as_u64().map(|count| count * 24), bytes.as_u64());
@@ -345,9 +353,9 @@ fn check_report(folder: &Path) {
             .is_some_and(|frame| frame.starts_with("Steady.main:"))
     };
     assert!(frames.iter().any(is_program), "{main}");
-    let said = text(&tenure(folder, &["events", "steady.vmpi"]).stdout);
+    let printed = text(&tenure(folder, &["events", "steady.vmpi"]).stdout);
     for words in ["Heap dumps", "Monitor dumps", "Steady.main:"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(printed.contains(words), "{words}: {printed}");
     }
 }
 
@@ -357,7 +365,7 @@ fn check_answers(bytes: &[u8]) {
     let mut live = HashSet::new();
     let (mut dumps, mut starts, mut finishes, mut last_asked) = (0, 0, 0, 0);
     let mut dumped = [0; 2];
-    let (mut answers, mut births_while_off) = (0, 0);
+    let (mut answers, mut new_objects_while_off) = (0, 0);
     let done = vmpi::wire::read_all(bytes, |frame| {
         let batch = match frame {
             Frame::Answer(answer) => {
@@ -378,7 +386,7 @@ fn check_answers(bytes: &[u8]) {
             };
             match body {
                 Body::ObjectAlloc(alloc) => {
-                    births_while_off += u32::from(answers > 3);
+                    new_objects_while_off += u32::from(answers > 3);
                     assert!(live.insert(alloc.object.0));
                 }
                 Body::ObjectMove(moved) => {
@@ -412,7 +420,7 @@ fn check_answers(bytes: &[u8]) {
     assert_eq!((dumps, dumped, answers), (2, [1, 1], 10));
     assert_eq!(last_asked, A_CLASS);
     // One may have been under way.
-    assert!(births_while_off <= 1, "{births_while_off}");
+    assert!(new_objects_while_off <= 1, "{new_objects_while_off}");
     assert!(starts >= 1 && finishes > starts, "{starts} {finishes}");
 }
 
@@ -470,10 +478,10 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
     assert!(read("both.events").starts_with(b"VMPI\r\n\x1a\n"));
     assert!(read("both.hprof").starts_with(b"JAVA PROFILE 1.0.2"));
     let again = run(&["--events", "both.events"]);
-    let said = text(&again.stderr);
+    let printed = text(&again.stderr);
     assert!(
-        said.contains("both.events exists (--force overwrites)"),
-        "{said}"
+        printed.contains("both.events exists (--force overwrites)"),
+        "{printed}"
     );
     let wrong = run(&["--events", "other.events", "--interval", "often"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));

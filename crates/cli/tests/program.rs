@@ -114,7 +114,7 @@ fn leaks_as_json_keep_their_contract() {
 }
 
 #[test]
-fn exit_codes_tell_how_it_went() {
+fn exit_codes_show_how_it_went() {
     let (_dir, at) = folder();
     let whole = fs::read(at.join("shop.hprof")).expect("the dump");
     fs::write(at.join("cut.hprof"), &whole[..whole.len() - 40]).expect("a cut dump");
@@ -159,12 +159,12 @@ fn exit_codes_tell_how_it_went() {
         (&["man"], 0),
     ] {
         let out = tenure(&at, args);
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(want), "{args:?}: {said}");
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(want), "{args:?}: {printed}");
         if want == 0 {
-            assert_eq!(said, "", "{args:?}");
+            assert_eq!(printed, "", "{args:?}");
         } else if want != 1 || !args.contains(&"strings") {
-            assert_ne!(said, "", "{args:?}");
+            assert_ne!(printed, "", "{args:?}");
         }
     }
 }
@@ -311,13 +311,13 @@ fn help_leads_from_the_program_to_a_command() {
     let (_dir, at) = folder();
     let alone = tenure(&at, &[]);
     assert_eq!(alone.status.code(), Some(0));
-    let said = String::from_utf8_lossy(&alone.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&alone.stdout).into_owned();
     for words in [
         "\n  tenure heap.hprof ",
         "\n  tenure attach PID --live ",
         "JVMs that run:\n",
     ] {
-        assert!(said.contains(words), "{said}");
+        assert!(printed.contains(words), "{printed}");
     }
     let all = stdout(&at, &["--help"]);
     for words in [
@@ -371,10 +371,13 @@ fn outputs_that_are_not_named_are_named_after_their_inputs() {
     fs::write(at.join("shop.hprof"), shop()).expect("a dump");
     let check = |args: &[&str], made: &str| {
         let done = tenure(at, args);
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(0), "{args:?}: {said}");
-        assert!(at.join(made).is_file(), "{args:?}: {said}");
-        assert!(said.contains(&format!("wrote {made}")), "{args:?}: {said}");
+        let printed = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {printed}");
+        assert!(at.join(made).is_file(), "{args:?}: {printed}");
+        assert!(
+            printed.contains(&format!("wrote {made}")),
+            "{args:?}: {printed}"
+        );
         // What a user has is not lost.
         assert_eq!(code(at, args), 2, "{args:?}");
     };
@@ -394,12 +397,12 @@ fn other_files_are_named_by_what_they_are() {
     let at = folder.path();
     fs::write(at.join("a.hprof"), b"FLR\0\0\x02\0\0rest").expect("a file");
     let done = tenure(at, &["leaks", "a.hprof"]);
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(3), "{said}");
-    assert!(said.contains("`tenure profile` shows it"), "{said}");
+    let printed = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("`tenure profile` shows it"), "{printed}");
     // A recording of which hardly anything is left.
     let done = tenure(at, &["profile", "a.hprof"]);
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(4), "{said}");
-    assert!(said.contains("at 0: chunk: expected"), "{said}");
+    let printed = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(4), "{printed}");
+    assert!(printed.contains("at 0: chunk: expected"), "{printed}");
 }

@@ -97,15 +97,15 @@ fn a_fault_of_the_text_is_shown_at_its_place() {
         &["query", "a.hprof", "select frm from objects"],
     );
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).expect("text");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[0].find("frm"), lines[1].find('^'), "{said}");
+    let printed = String::from_utf8(output.stderr).expect("text");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0].find("frm"), lines[1].find('^'), "{printed}");
     for part in [
         "no such column: frm",
         "taken for sql, the other languages are oql and jhat",
         "(line 1, column 8)",
     ] {
-        assert!(lines[2].contains(part), "{said}");
+        assert!(lines[2].contains(part), "{printed}");
     }
     for args in [
         &["query", "a.hprof"][..],

@@ -26,10 +26,10 @@ fn tenure(folder: &Path, arguments: &[&str]) -> Output {
 /// What a program prints; it must succeed and complain of nothing.
 fn printed(program: &Path, folder: &Path, arguments: &[&str]) -> String {
     let ran = run(program, folder, arguments);
-    let said = String::from_utf8_lossy(&ran.stderr);
+    let shown = String::from_utf8_lossy(&ran.stderr);
     assert!(
-        ran.status.success() && said.is_empty(),
-        "{arguments:?}: {said}"
+        ran.status.success() && shown.is_empty(),
+        "{arguments:?}: {shown}"
     );
     String::from_utf8(ran.stdout).expect("text")
 }
@@ -104,8 +104,8 @@ fn sums(events: &[Value], of: impl Fn(&Value) -> (String, u64)) -> Sums {
 /// What `tenure profile` says each method or class costs itself.
 fn own(folder: &Path, file: &str, metric: &str) -> Sums {
     let ran = tenure(folder, &["profile", file, "--json", "--metric", metric]);
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(0), "{metric}: {said}");
+    let shown = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{metric}: {shown}");
     let answer: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     let rows = answer["methods"].as_array().expect("methods").iter();
     let rows = rows.map(|row| {
@@ -233,8 +233,8 @@ fn check_jdk(jdk: &Jdk) {
 fn check_conversions(jdk: &Jdk, folder: &Path) {
     for output in ["a.html", "a.pb.gz", "a.json", "a.collapsed", "again.jfr"] {
         let ran = tenure(folder, &["convert", "a.jfr", "-o", output]);
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert_eq!(ran.status.code(), Some(0), "{output}: {said}");
+        let shown = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(0), "{output}: {shown}");
     }
     for metric in [
         "samples",

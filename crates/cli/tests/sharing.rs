@@ -19,8 +19,8 @@ fn tenure(folder: &Path, args: &[&str]) -> Output {
 
 fn run(folder: &Path, args: &[&str], code: i32) -> String {
     let out = tenure(folder, args);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+    let printed = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {printed}");
     String::from_utf8(out.stdout).expect("text")
 }
 
@@ -342,9 +342,9 @@ fn secrets_are_found_by_form_and_by_name() {
         "{texts:?}"
     );
     assert_eq!(by("key datasource.password: correct horse"), 1);
-    let said = run(at, &["secrets", "heap.hprof"], 1);
+    let printed = run(at, &["secrets", "heap.hprof"], 1);
     assert!(
-        !said.contains("hunter2-7"),
+        !printed.contains("hunter2-7"),
         "secrets are hidden unless asked for"
     );
 }

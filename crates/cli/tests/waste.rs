@@ -11,8 +11,8 @@ fn tenure(args: &[&str]) -> Json {
         .args(args)
         .output()
         .expect("running tenure");
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{args:?}: {said}");
+    let printed = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {printed}");
     serde_json::from_slice(&out.stdout).expect("JSON")
 }
 

@@ -342,23 +342,26 @@ fn options_of_classes_are_changed_line_by_line() {
     assert!(watch.typing.is_none(), "there are no lines in this view");
     press(&mut watch, "o");
     with_rows(&mut watch, &["* a.A off", "* a.B count"]);
-    let told = |text: &str| Some(Action::Command("options", vec![("text", text.to_owned())]));
+    let reported = |text: &str| Some(Action::Command("options", vec![("text", text.to_owned())]));
     // The chosen line is there to be changed.
     assert_eq!(
         press(&mut watch, "↓\n,stack\n"),
-        told("* a.A off\n* a.B count,stack")
+        reported("* a.A off\n* a.B count,stack")
     );
     watch.key(KeyCode::Home, KeyModifiers::NONE, 0);
     assert_eq!(
         press(&mut watch, "A* a.C off\n"),
-        told("* a.A off\n* a.C off\n* a.B count,stack")
+        reported("* a.A off\n* a.C off\n* a.B count,stack")
     );
     // The new line is the chosen one.
-    assert_eq!(press(&mut watch, "X"), told("* a.A off\n* a.B count,stack"));
-    assert_eq!(press(&mut watch, "X"), told("* a.A off"));
-    assert_eq!(press(&mut watch, "X"), told(""));
+    assert_eq!(
+        press(&mut watch, "X"),
+        reported("* a.A off\n* a.B count,stack")
+    );
+    assert_eq!(press(&mut watch, "X"), reported("* a.A off"));
+    assert_eq!(press(&mut watch, "X"), reported(""));
     assert_eq!(press(&mut watch, "X"), None);
-    assert_eq!(press(&mut watch, "\n* ** count\n"), told("* ** count"));
+    assert_eq!(press(&mut watch, "\n* ** count\n"), reported("* ** count"));
     // A refused line is reported, and requested anew.
     let age = watch.age();
     watch.done(Err("line 1: no such option".to_owned()));
@@ -425,10 +428,10 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     watch.wait("nothing has been recorded");
     watch.press("r");
     watch.until("recording", |screen| {
-        program.tell("nothing");
+        program.send("nothing");
         screen.contains("  recording every allocation")
     });
-    program.tell("keep 1234");
+    program.send("keep 1234");
     watch.press("/Populations$Node\r");
     watch.until("allocations", |screen| {
         line_of(screen, "Populations$Node").contains(" 1,234 ")
@@ -443,15 +446,15 @@ fn a_running_program_is_recorded_collected_and_explored_in_a_terminal() {
     // From here on they only die.
     watch.press("t");
     watch.wait("the range begins");
-    program.tell("drop");
-    program.tell("other 600");
+    program.send("drop");
+    program.send("other 600");
     watch.press("g");
     watch.until("deaths in the range", |screen| {
         line_of(screen, "Populations$Node").contains(" -1,234 ")
     });
     // The end of the range, and whole time again.
     watch.press("tt");
-    program.tell("bags 30");
+    program.send("bags 30");
     watch.press("d");
     watch.press("p");
     watch.wait("savings of heap dump 1");
@@ -496,11 +499,11 @@ fn tables_are_kept_classes_left_out_and_source_is_shown_in_a_terminal() {
     );
     let mut watch = Terminal::start(&words, &lab.agent);
     watch.until("recording", |screen| {
-        program.tell("nothing");
+        program.send("nothing");
         screen.contains("  recording every allocation")
     });
-    program.tell("keep 1234");
-    program.tell("bags 3");
+    program.send("keep 1234");
+    program.send("bags 3");
     watch.press("a/Populations$Node\r");
     watch.until("allocations", |screen| {
         line_of(screen, "Populations$Node").contains(" 1,234 ")
@@ -530,7 +533,7 @@ fn tables_are_kept_classes_left_out_and_source_is_shown_in_a_terminal() {
     watch.wait("No table of all classes was kept");
     watch.press("w");
     watch.wait("-classes-1.html");
-    program.tell("keep 66");
+    program.send("keep 66");
     watch.press("a/Populations$Node\r");
     watch.until("more of them", |screen| {
         line_of(screen, "Populations$Node").contains(" 1,300 ")
@@ -592,7 +595,7 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn what_is_no_terminal_and_no_program_is_said() {
+fn what_is_no_terminal_and_no_program_is_reported() {
     let run = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
         command.args(words);

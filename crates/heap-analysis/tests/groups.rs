@@ -290,7 +290,7 @@ proptest! {
 }
 
 #[test]
-fn objects_of_android_heaps_are_told_apart_at_every_switch() {
+fn objects_of_android_heaps_are_distinguished_at_every_switch() {
     let mut builder = Builder::new(IdSize::Four);
     let object = builder.java_lang_object();
     let class = builder.class("Thing", object, &[("next", Type::Object)]);

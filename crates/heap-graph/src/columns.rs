@@ -62,7 +62,7 @@ impl Columns<'_> {
 }
 
 impl Heap {
-    /// The columns, for those who examine many objects.
+    /// The columns; bulk access to many objects.
     pub fn columns(&self) -> Columns<'_> {
         let classes = self.classes().len() as u64;
         let len = self.len();

@@ -163,7 +163,7 @@ impl Heap {
         Some((index.with_extension(what), format!("{VERSION} {parts}")))
     }
 
-    /// Bytes of the index per section, for those who measure.
+    /// Bytes of the index per section.
     pub fn index_sizes(&self) -> Vec<(u64, u64)> {
         self.index.sizes()
     }

@@ -185,12 +185,12 @@ fn a_small_memory_limit_goes_to_disk_says_so_and_changes_no_answer() {
         ..Options::default()
     };
     let bound = Heap::open(&p.dump, &options, &Control::quiet()).expect("the dump opens");
-    let said = bound
+    let printed = bound
         .summary()
         .diagnostics
         .iter()
         .any(|d| d.found.contains("memory limit"));
-    assert!(said, "{:?}", bound.summary().diagnostics);
+    assert!(printed, "{:?}", bound.summary().diagnostics);
     assert_eq!(free.classes(), bound.classes());
 }
 

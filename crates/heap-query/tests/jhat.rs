@@ -21,10 +21,10 @@ fn check(table: &[(&str, &str)]) {
                 let found: Vec<String> = table.rows.iter().map(|r| show(r, &names)).collect();
                 assert_eq!(found.join(";"), *want, "{text}");
             }
-            Err(QueryError::Run(said)) => {
+            Err(QueryError::Run(printed)) => {
                 assert!(
-                    said.contains("is not defined") && want.is_empty(),
-                    "{text}: {said}"
+                    printed.contains("is not defined") && want.is_empty(),
+                    "{text}: {printed}"
                 );
             }
             Err(other) => panic!("{text}: {other}"),

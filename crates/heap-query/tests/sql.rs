@@ -403,7 +403,7 @@ fn the_outermost_scan_says_how_far_it_is() {
     let Some(session) = corpus_heap("progress", "zoo-jdk17-g1.hprof") else {
         return;
     };
-    let told = |sql: &str| {
+    let reported = |sql: &str| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let keep = seen.clone();
         let limits = Limits {
@@ -415,7 +415,7 @@ fn the_outermost_scan_says_how_far_it_is() {
         session.run(sql, Some(Lang::Sql), &limits).expect("rows");
         seen.lock().expect("no panic").clone()
     };
-    let join = told("select count(*) from references r join objects o on o.id = r.to_id");
+    let join = reported("select count(*) from references r join objects o on o.id = r.to_id");
     assert!(join.iter().all(|p| p.phase == "references"), "{join:?}");
     assert!(
         join.is_sorted_by_key(|p| p.done),
@@ -424,9 +424,9 @@ fn the_outermost_scan_says_how_far_it_is() {
     let last = join.last().expect("a report");
     assert_eq!(last.done, last.total);
     assert!(last.total > 1 << 20, "in bytes of the dump: {last:?}");
-    let one = told("select * from objects where id = '0x1'");
+    let one = reported("select * from objects where id = '0x1'");
     assert!(one.is_empty(), "{one:?}");
-    let pass = told("select from_class from class_references limit 1");
+    let pass = reported("select from_class from class_references limit 1");
     let phase = pass.first().map(|p| p.phase);
     assert_eq!(phase, Some("references of classes"), "{pass:?}");
 }
@@ -464,18 +464,18 @@ fn dialects_are_recognised() {
     assert_eq!(session.history().len(), 15);
     // Who named no language hears which one it was taken for.
     let error = session.run("select frm from objects", None, &Limits::default());
-    let said = error.expect_err("no query").to_string();
+    let printed = error.expect_err("no query").to_string();
     assert!(
-        said.contains("taken for sql, the other languages are oql and jhat"),
-        "{said}"
+        printed.contains("taken for sql, the other languages are oql and jhat"),
+        "{printed}"
     );
     let error = session.run(
         "select frm from objects",
         Some(Lang::Sql),
         &Limits::default(),
     );
-    let said = error.expect_err("no query").to_string();
-    assert!(!said.contains("taken for"), "{said}");
+    let printed = error.expect_err("no query").to_string();
+    assert!(!printed.contains("taken for"), "{printed}");
     assert_eq!(session.complete("select x from a.S", 17, 9), ["a.Sub"]);
     assert!(
         session

@@ -61,8 +61,8 @@ fn peak_kib() -> u64 {
 /// Runs a range, a line for each.
 fn child(seed: u64, from: u64, until: u64) {
     std::panic::set_hook(Box::new(|info| {
-        if let Ok(mut said) = PANIC.lock() {
-            *said = info.to_string().replace(['\n', '\t'], " ");
+        if let Ok(mut printed) = PANIC.lock() {
+            *printed = info.to_string().replace(['\n', '\t'], " ");
         }
     }));
     let trial = Trial::new(seed);
@@ -76,10 +76,10 @@ fn child(seed: u64, from: u64, until: u64) {
         let (kind, came) = match ran {
             Ok((kind, taken)) => (kind, format!("{taken:?}")),
             Err(_) => {
-                let said = PANIC.lock().map(|p| p.clone()).unwrap_or_default();
+                let printed = PANIC.lock().map(|p| p.clone()).unwrap_or_default();
                 let kind = catch_unwind(std::panic::AssertUnwindSafe(|| trial.mutant(number)));
                 let kind = kind.ok().flatten().map_or("index".to_owned(), |m| m.kind);
-                (kind, format!("PANIC {said}"))
+                (kind, format!("PANIC {printed}"))
             }
         };
         let line = format!("{number}\t{took}\t{}\t{kind}\t{came}\n", peak_kib());
@@ -279,7 +279,7 @@ fn run(count: u64, seed: u64, from: u64) -> Summary {
     summary
 }
 
-fn said_by(program: &str, args: &[&str]) -> String {
+fn output_of(program: &str, args: &[&str]) -> String {
     let out = Command::new(program).args(args).output();
     let text = out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
     text.unwrap_or_default()
@@ -313,12 +313,12 @@ fn main() -> ExitCode {
     let (count, seed, from) = (number(0, 10_000), number(1, 1), number(2, 0));
     let began = Instant::now();
     let summary = run(count, seed, from);
-    let changed = said_by("git", &["status", "--porcelain", "--untracked-files=no"]);
+    let changed = output_of("git", &["status", "--porcelain", "--untracked-files=no"]);
     let head = format!(
         "Mutants of dumps, packed dumps and indexes through every analysis (./x mutants {count} {seed} {from}).\n\
          {} UTC, commit {}{}, {} in all\n",
-        said_by("date", &["-u", "+%Y-%m-%d %H:%M"]),
-        said_by("git", &["rev-parse", "--short=10", "HEAD"]),
+        output_of("date", &["-u", "+%Y-%m-%d %H:%M"]),
+        output_of("git", &["rev-parse", "--short=10", "HEAD"]),
         if changed.is_empty() {
             ""
         } else {

@@ -117,7 +117,7 @@ fn a_header_without_prelude_loses_no_record() {
 }
 
 #[test]
-fn text_and_binary_are_told_apart() {
+fn text_and_binary_are_distinguished() {
     assert!(is_text(b"JAVA PROFILE 1.0.1, created Sat"));
     assert!(!is_text(b"JAVA PROFILE 1.0.1\0\0\0\0\x04"));
     assert!(is_text(b"count callee caller time\n"));

@@ -215,7 +215,10 @@ fn properties_of_a_tar_archive_are_bounded() {
         let mut bomb = header(kind, 1 << 40);
         bomb.resize(64 << 20, b'a');
         let error = Source::from_bytes(gzip(&bomb)).expect_err("no dump");
-        let said = error.to_string();
-        assert!(said.contains("1099511627776 bytes of properties"), "{said}");
+        let printed = error.to_string();
+        assert!(
+            printed.contains("1099511627776 bytes of properties"),
+            "{printed}"
+        );
     }
 }

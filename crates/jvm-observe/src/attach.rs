@@ -195,10 +195,10 @@ pub fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
     if let Ok((mut stream, _)) = listener.accept() {
         inside.check(&stream)?;
         stream.set_nonblocking(false)?;
-        let mut said = String::new();
-        stream.read_to_string(&mut said)?;
-        return match said.split_once(' ') {
-            Some(("0", said)) => Ok(said.to_owned()),
+        let mut printed = String::new();
+        stream.read_to_string(&mut printed)?;
+        return match printed.split_once(' ') {
+            Some(("0", printed)) => Ok(printed.to_owned()),
             Some((_, fault)) => refuse!("{fault}"),
             None => refuse!("the agent gave no answer"),
         };
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_jvm_that_starts_is_asked_again() {
-        let said = "Dynamic agent loading is only permitted in the live phase\n";
-        assert!(is_too_early(&read_answer(&format!("0\n{said}"))));
-        assert!(is_too_early(&read_answer(&format!("100\n{said}"))));
+        let printed = "Dynamic agent loading is only permitted in the live phase\n";
+        assert!(is_too_early(&read_answer(&format!("0\n{printed}"))));
+        assert!(is_too_early(&read_answer(&format!("100\n{printed}"))));
         assert!(!is_too_early(&read_answer("0\nreturn code: 0\n")));
         assert!(!is_too_early(&read_answer("")));
     }

@@ -229,7 +229,7 @@ Rss:                  24 kB\n";
     }
 
     #[test]
-    fn the_heap_may_be_known_by_its_name_and_without_one_nothing_is_said() {
+    fn the_heap_may_be_known_by_its_name_and_without_one_nothing_is_reported() {
         assert_eq!(parse(SMAPS, &Ranges::default()), None);
         let zgc = "40000000000-4000c800000 rw-s 00000000 00:01 99925     /memfd:java_heap (deleted)\n\
             Rss:    4 kB\n";

@@ -8,11 +8,11 @@ use jvmti::sys::RawEnv;
 use jvmti::{Capabilities, Env, JavaVm, Jni, Live, OnLoad};
 use locks::{Mutex, Rank};
 
-use crate::births::Births;
 use crate::classes::Classes;
 use crate::collector::Collector;
 use crate::interface::INTERFACE;
 use crate::jni_refs::JniRefs;
+use crate::new_objects::NewObjects;
 use crate::objects::Objects;
 use crate::threads::Threads;
 use crate::traces::LineTables;
@@ -31,7 +31,7 @@ pub(crate) struct Bridge {
     pub(crate) enabled: AtomicU64,
     ended: AtomicBool,
     pub(crate) objects: Objects,
-    pub(crate) births: Births,
+    pub(crate) new_objects: NewObjects,
     pub(crate) classes: Classes,
     pub(crate) threads: Threads,
     pub(crate) lines: LineTables,
@@ -48,7 +48,7 @@ thread_local! {
 }
 
 /// Runs `body`; what it makes the VM do raises no event on this thread.
-pub(crate) fn quietly<T>(body: impl FnOnce() -> T) -> T {
+pub(crate) fn with_profiler_paused<T>(body: impl FnOnce() -> T) -> T {
     /// Counts down also when `body` panics.
     struct Down;
     impl Drop for Down {
@@ -84,7 +84,7 @@ impl Bridge {
             enabled: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             objects: Objects::default(),
-            births: Births::default(),
+            new_objects: NewObjects::default(),
             classes: Classes::default(),
             threads: Threads::default(),
             lines: LineTables::default(),
@@ -145,7 +145,7 @@ impl Bridge {
             env,
             payload,
         };
-        quietly(|| notify(&raw mut event));
+        with_profiler_paused(|| notify(&raw mut event));
         event.payload
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct Class {
     /// `class_id` of its instances.
     of_instances: ObjectId,
     /// It was reported to the agent before its fields were known.
-    told_bare: AtomicBool,
+    reported_bare: AtomicBool,
 }
 
 /// The class of classes, and how to ask a class for its element class.
@@ -155,7 +155,7 @@ impl Bridge {
     pub(crate) fn complete_classes(&self, env: Env<Live>, jni: Jni) -> Vec<ObjectId> {
         let bare: Vec<(ObjectId, Object)> = {
             let by_id = self.classes.by_id.read();
-            let is_bare = |class: &Class| class.told_bare.load(Ordering::SeqCst);
+            let is_bare = |class: &Class| class.reported_bare.load(Ordering::SeqCst);
             let bare = by_id.iter().filter(|(_, class)| is_bare(class));
             bare.map(|(id, class)| (*id, class.mirror)).collect()
         };
@@ -218,7 +218,7 @@ impl Bridge {
             signature,
             kind,
             of_instances: if kind == 0 { id } else { element },
-            told_bare: AtomicBool::new(false),
+            reported_bare: AtomicBool::new(false),
         };
         let mut by_id = self.classes.by_id.write();
         by_id.insert(id, Arc::new(class));
@@ -270,7 +270,7 @@ impl Bridge {
             return false;
         };
         class
-            .told_bare
+            .reported_bare
             .store(!is_prepared(env, mirror), Ordering::SeqCst);
         let text = Text::read(env, mirror, &class.signature);
         let strings = |list: &[(CString, CString)]| -> Vec<Field> {

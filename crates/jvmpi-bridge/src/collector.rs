@@ -13,7 +13,7 @@ use jvmti::sys::MethodPtr;
 use jvmti::{Env, Jni, Live, Object};
 use locks::{Condvar, Mutex, Rank};
 
-use crate::bridge::{Bridge, quietly};
+use crate::bridge::{Bridge, with_profiler_paused};
 use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 
 /// Newer VMs report freed objects for a while after a collection, from a thread of their
@@ -46,7 +46,7 @@ pub(crate) struct Collector {
     state: Mutex<State>,
     changed: Condvar,
     /// Held while a collection is reported.
-    telling: Mutex<()>,
+    emitting: Mutex<()>,
     /// Calls of `DisableGC` not undone.
     held: AtomicI64,
     runtime: OnceLock<Runtime>,
@@ -58,7 +58,7 @@ impl Default for Collector {
         Self {
             state: Mutex::new(Rank::CollectorState, State::default()),
             changed: Condvar::new(),
-            telling: Mutex::new(Rank::TellingCollection, ()),
+            emitting: Mutex::new(Rank::EmittingCollection, ()),
             held: AtomicI64::new(0),
             runtime: OnceLock::new(),
             started: AtomicBool::new(false),
@@ -129,7 +129,7 @@ impl Bridge {
             while self.collector.wait() {
                 std::thread::sleep(SETTLE);
                 if !self.collector.is_held() {
-                    self.tell_collections(env, jni);
+                    self.emit_collections(env, jni);
                 }
             }
         };
@@ -138,11 +138,11 @@ impl Bridge {
 
     /// Reports all collections and freed objects so far, on this thread; not while
     /// another thread does, which would be waiting for a lock this one may hold.
-    fn tell_collections(&self, env: Env<Live>, jni: Jni) {
-        let Some(_telling) = self.collector.telling.try_lock() else {
+    fn emit_collections(&self, env: Env<Live>, jni: Jni) {
+        let Some(_emitting) = self.collector.emitting.try_lock() else {
             return;
         };
-        quietly(|| {
+        with_profiler_paused(|| {
             let (finished, dead) = {
                 let mut state = self.collector.state.lock();
                 (
@@ -154,14 +154,14 @@ impl Bridge {
                 return;
             }
             self.meet_current(env, jni);
-            self.tell_one(jni, &dead);
+            self.emit_one(jni, &dead);
             for _ in 1..finished {
-                self.tell_one(jni, &[]);
+                self.emit_one(jni, &[]);
             }
         });
     }
 
-    fn tell_one(&self, jni: Jni, dead: &[usize]) {
+    fn emit_one(&self, jni: Jni, dead: &[usize]) {
         let mut unloaded = false;
         for id in dead {
             if self.classes.remove(jni, *id) {
@@ -173,7 +173,7 @@ impl Bridge {
         }
         if unloaded {
             self.lines.clear();
-            self.births.clear();
+            self.new_objects.clear();
         }
         if self.is_on(event::GC_START) {
             self.send(jni.raw(), event::GC_START, NOTHING);
@@ -220,7 +220,7 @@ impl Bridge {
             before = dead;
             std::thread::sleep(SETTLE);
         }
-        self.tell_collections(env, jni);
+        self.emit_collections(env, jni);
         self.collector.state.lock().running -= 1;
         self.collector.changed.notify_all();
     }
@@ -231,11 +231,11 @@ impl Bridge {
         self.collector.changed.notify_all();
         let until = Instant::now() + Duration::from_secs(1);
         // A report that has begun gets time to end.
-        while self.collector.telling.try_lock().is_none() && Instant::now() < until {
+        while self.collector.emitting.try_lock().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
         if !self.collector.is_held() {
-            self.tell_collections(env, jni);
+            self.emit_collections(env, jni);
         }
     }
 }

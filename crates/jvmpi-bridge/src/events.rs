@@ -8,7 +8,7 @@ use jvmti::sys::{AddrLocation, MethodPtr, RawEnv};
 use jvmti::{Agent, Env, FrameRow, Jni, Live, Object};
 use locks::{Mutex, Rank};
 
-use crate::bridge::{Bridge, is_inside, quietly, say};
+use crate::bridge::{Bridge, is_inside, say, with_profiler_paused};
 use crate::classes::is_prepared;
 use crate::objects::ARENA;
 use crate::sleep;
@@ -45,7 +45,7 @@ impl Bridge {
     /// An event about one object, on the thread it happens on.
     fn about(&self, env: Env<Live>, jni: Jni, kind: i32, object: Object) {
         if self.wants(kind) {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 let object = self.id_of(env, jni, object);
                 self.send(jni.raw(), kind, Payload { object });
@@ -57,11 +57,11 @@ impl Bridge {
     /// which class that is. They get their names with CLASS_LOAD.
     pub(crate) fn allocated(&self, env: Env<Live>, jni: Jni, object: Object, class: Object) {
         if !self.wants(event::OBJECT_ALLOC)
-            || quietly(|| self.classes.is_class_of_classes(jni, class))
+            || with_profiler_paused(|| self.classes.is_class_of_classes(jni, class))
         {
             return;
         }
-        quietly(|| {
+        with_profiler_paused(|| {
             self.meet_current(env, jni);
             // The VM may report an object twice that it made for Java code.
             let (id, is_new) = self.name(env, jni, object);
@@ -90,7 +90,7 @@ impl Bridge {
         if redefined || !self.wants(event::CLASS_LOAD_HOOK) {
             return None;
         }
-        quietly(|| {
+        with_profiler_paused(|| {
             let class_load_hook = ClassLoadHook {
                 data: bytes.as_ptr(),
                 len: i32::try_from(bytes.len()).ok()?,
@@ -156,7 +156,7 @@ impl Bridge {
 impl Agent for Bridge {
     fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
         let Some(bridge) = Bridge::get() else { return };
-        quietly(|| {
+        with_profiler_paused(|| {
             if let Err(error) = bridge.begin(env, jni, thread) {
                 say(&format!("some events will be missing: {error}"));
             }
@@ -167,7 +167,7 @@ impl Agent for Bridge {
     }
 
     fn vm_death(&self, env: Env<Live>, jni: Jni) {
-        quietly(|| {
+        with_profiler_paused(|| {
             self.stop_collector(env, jni);
             if self.is_on(event::JVM_SHUT_DOWN) {
                 self.meet_current(env, jni);
@@ -180,7 +180,7 @@ impl Agent for Bridge {
     fn thread_start(&self, env: Env<Live>, jni: Jni, thread: Object) {
         // Threads that start between load and initialisation are met there.
         if self.here().is_some() {
-            quietly(|| self.meet(env, jni, jni.raw(), thread));
+            with_profiler_paused(|| self.meet(env, jni, jni.raw(), thread));
         }
     }
 
@@ -188,13 +188,13 @@ impl Agent for Bridge {
         if self.here().is_none() {
             return;
         }
-        quietly(|| {
-            let is_told = self.is_on(event::THREAD_END);
-            if is_told {
+        with_profiler_paused(|| {
+            let is_reported = self.is_on(event::THREAD_END);
+            if is_reported {
                 self.meet_current(env, jni);
             }
             self.threads.close(jni.raw());
-            if is_told {
+            if is_reported {
                 self.send(jni.raw(), event::THREAD_END, NOTHING);
             }
             self.forget_current(jni);
@@ -209,7 +209,7 @@ impl Agent for Bridge {
 
     fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
         if self.wants(event::CLASS_LOAD) && self.here().is_some() {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 let id = self.name_class(env, jni, class);
                 self.send_class(env, jni, id, 0);
@@ -221,7 +221,7 @@ impl Agent for Bridge {
         if let Some((env, jni)) = self.here()
             && self.wants(event::DATA_DUMP_REQUEST)
         {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 self.send(jni.raw(), event::DATA_DUMP_REQUEST, NOTHING);
             });
@@ -234,7 +234,7 @@ impl Agent for Bridge {
         }
         WAITING_SINCE.set(Some(Instant::now()));
         if self.wants(event::MONITOR_WAIT) {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 let object = self.id_of(env, jni, object);
                 let monitor_wait = MonitorWait { object, timeout };
@@ -250,7 +250,7 @@ impl Agent for Bridge {
         let waited = WAITING_SINCE
             .take()
             .map_or(0, |since| since.elapsed().as_millis());
-        quietly(|| {
+        with_profiler_paused(|| {
             self.meet_current(env, jni);
             let object = self.id_of(env, jni, object);
             let timeout = i64::try_from(waited).unwrap_or(i64::MAX);
@@ -261,7 +261,7 @@ impl Agent for Bridge {
 
     fn contended_enter(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
         if self.wants(event::MONITOR_CONTENDED_EXIT) {
-            OWNER.set(quietly(|| self.owner_of(env, jni, object)));
+            OWNER.set(with_profiler_paused(|| self.owner_of(env, jni, object)));
         }
         self.about(env, jni, event::MONITOR_CONTENDED_ENTER, object);
     }
@@ -270,9 +270,9 @@ impl Agent for Bridge {
         // The VM does not report the exit, which was just before this.
         let owner = OWNER.take() as RawEnv;
         if self.wants(event::MONITOR_CONTENDED_EXIT) {
-            quietly(|| {
+            with_profiler_paused(|| {
                 let object = self.id_of(env, jni, object);
-                self.threads.tell_of(owner, || {
+                self.threads.emit_of(owner, || {
                     self.send(owner, event::MONITOR_CONTENDED_EXIT, Payload { object });
                 });
             });
@@ -316,14 +316,14 @@ impl Agent for Bridge {
 
     fn method_entry(&self, env: Env<Live>, jni: Jni, _thread: Object, method: MethodPtr) {
         if self.wants(event::METHOD_ENTRY) {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 let method = method.0;
                 self.send(jni.raw(), event::METHOD_ENTRY, Payload { method });
             });
         }
         if self.wants(event::METHOD_ENTRY2) {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 // A static method has no receiver, which the VM reports as an error.
                 let receiver = env.receiver().ok().flatten();
@@ -339,7 +339,7 @@ impl Agent for Bridge {
 
     fn method_exit(&self, env: Env<Live>, jni: Jni, _thread: Object, method: MethodPtr) {
         if self.wants(event::METHOD_EXIT) {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 let method = method.0;
                 self.send(jni.raw(), event::METHOD_EXIT, Payload { method });
@@ -366,7 +366,7 @@ impl Agent for Bridge {
         if !self.is_on(event::COMPILED_METHOD_LOAD) {
             return;
         }
-        quietly(|| {
+        with_profiler_paused(|| {
             self.meet_current(env, jni);
             let line = |place: &AddrLocation| Lineno {
                 offset: (place.start_address as usize).wrapping_sub(code as usize) as i32,
@@ -389,7 +389,7 @@ impl Agent for Bridge {
         if let Some((env, jni)) = self.here()
             && self.wants(event::COMPILED_METHOD_UNLOAD)
         {
-            quietly(|| {
+            with_profiler_paused(|| {
                 self.meet_current(env, jni);
                 let method = method.0;
                 self.send(jni.raw(), event::COMPILED_METHOD_UNLOAD, Payload { method });
@@ -398,10 +398,10 @@ impl Agent for Bridge {
     }
 
     fn panicked(&self, callback: &'static str) {
-        static SAID: Mutex<Vec<&'static str>> = Mutex::new(Rank::Said, Vec::new());
-        let mut said = SAID.lock();
-        if !said.contains(&callback) {
-            said.push(callback);
+        static REPORTED: Mutex<Vec<&'static str>> = Mutex::new(Rank::ReportedEvents, Vec::new());
+        let mut printed = REPORTED.lock();
+        if !printed.contains(&callback) {
+            printed.push(callback);
             say(&format!(
                 "internal fault in {callback}; the event is missing"
             ));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use jvmti::sys::{MethodPtr, RawEnv, RawObject, Value};
 use jvmti::{Env, Jni, Live, Object};
 
-use crate::bridge::{Bridge, quietly};
+use crate::bridge::{Bridge, with_profiler_paused};
 use crate::words::CpuTime;
 use vmpi::DumpLevel;
 use vmpi::c_interface::layout::{
@@ -35,7 +35,7 @@ pub(crate) fn table(version: i32) -> *mut c_void {
 
 /// Runs `body` with the bridge; `other` when there is none, or after a fault.
 fn with<T: Copy>(name: &'static str, other: T, body: impl FnOnce(&'static Bridge) -> T) -> T {
-    let run = || Bridge::get().map_or(other, |bridge| quietly(|| body(bridge)));
+    let run = || Bridge::get().map_or(other, |bridge| with_profiler_paused(|| body(bridge)));
     jvmti::fence(name, run).unwrap_or(other)
 }
 
@@ -169,9 +169,9 @@ fn me(bridge: &Bridge) -> usize {
 
 /// Reports contention to the agent, also when this thread meets it in the agent,
 /// but not contention met while handling that.
-fn tell(id: usize) -> impl Fn(i32, &RawMonitor) {
+fn emit(id: usize) -> impl Fn(i32, &RawMonitor) {
     thread_local! {
-        static TELLING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        static EMITTING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     }
     move |kind, monitor| {
         let Some(bridge) = Bridge::get().filter(|bridge| bridge.is_on(kind)) else {
@@ -180,26 +180,26 @@ fn tell(id: usize) -> impl Fn(i32, &RawMonitor) {
         let Some((env, jni)) = bridge.here() else {
             return;
         };
-        if TELLING.replace(true) {
+        if EMITTING.replace(true) {
             return;
         }
         bridge.meet_current(env, jni);
         let name = monitor.name.as_ptr();
         let raw_monitor = RawMonitorEvent { name, id };
         bridge.send(jni.raw(), kind, Payload { raw_monitor });
-        TELLING.set(false);
+        EMITTING.set(false);
     }
 }
 
 extern "C" fn raw_monitor_enter(id: usize) {
     with("RawMonitorEnter", (), |bridge| {
-        bridge.monitors.enter(id, me(bridge), &tell(id));
+        bridge.monitors.enter(id, me(bridge), &emit(id));
     });
 }
 
 extern "C" fn raw_monitor_exit(id: usize) {
     with("RawMonitorExit", (), |bridge| {
-        bridge.monitors.exit(id, me(bridge), &tell(id));
+        bridge.monitors.exit(id, me(bridge), &emit(id));
     });
 }
 

@@ -10,7 +10,7 @@ use jvmti::{Env, Jni, Live, Object};
 use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 
-use crate::bridge::{Bridge, quietly};
+use crate::bridge::{Bridge, with_profiler_paused};
 use vmpi::c_interface::layout::{GlobalRef, ObjectId, Payload, event};
 
 type Make = extern "system" fn(RawEnv, RawObject) -> RawObject;
@@ -58,7 +58,7 @@ fn made(env: RawEnv, reference: RawObject, kind: i32) {
     let Some((live, jni)) = bridge.here().filter(|(_, jni)| jni.raw() == env) else {
         return;
     };
-    quietly(|| {
+    with_profiler_paused(|| {
         // SAFETY: JNI has just given it to the caller.
         let Some(object) = (unsafe { Object::from_raw(reference) }) else {
             return;
@@ -88,7 +88,7 @@ fn dropping(env: RawEnv, reference: RawObject, kind: i32) {
     if reference.is_null() {
         return;
     }
-    quietly(|| {
+    with_profiler_paused(|| {
         bridge.meet_current(live, jni);
         if kind == event::JNI_GLOBALREF_FREE {
             bridge

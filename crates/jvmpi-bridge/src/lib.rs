@@ -17,11 +17,10 @@
 //! Reading order: [`entry`] (options, loading), `get_env` (how agents find the
 //! interface), `bridge` (the centre), `switch` (enabling), `interface` (the
 //! functions), `events` (JVMTI in, JVMPI out), then one module per noun: `objects`,
-//! `births`, `classes`, `threads`, `traces`, `collector`, `jni_refs`, `sleep`, `heap_dump`,
+//! `new_objects`, `classes`, `threads`, `traces`, `collector`, `jni_refs`, `sleep`, `heap_dump`,
 //! `monitor_dump`. C layouts, raw monitors and the bytes of dumps are those of
 //! [`vmpi::c_interface`] and [`vmpi::dump`].
 
-pub mod births;
 mod bridge;
 mod classes;
 mod collector;
@@ -32,6 +31,7 @@ mod heap_dump;
 mod interface;
 mod jni_refs;
 mod monitor_dump;
+pub mod new_objects;
 mod objects;
 mod sleep;
 mod switch;

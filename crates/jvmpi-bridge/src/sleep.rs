@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use jvmti::sys::{RawEnv, RawObject};
 
-use crate::bridge::{Bridge, quietly};
+use crate::bridge::{Bridge, with_profiler_paused};
 use vmpi::c_interface::layout::{MonitorWait, Payload, event};
 
 type Sleep = extern "system" fn(RawEnv, RawObject, i64);
@@ -34,14 +34,14 @@ pub(crate) fn replacement(address: *mut c_void) -> Option<*mut c_void> {
 }
 
 /// Reports the sleep around `sleep`.
-fn told(env: RawEnv, millis: i64, sleep: impl FnOnce()) {
-    let tell = |kind: i32, timeout: i64| {
+fn report_around(env: RawEnv, millis: i64, sleep: impl FnOnce()) {
+    let emit = |kind: i32, timeout: i64| {
         let _ = jvmti::fence("sleep", || {
             let Some(bridge) = Bridge::get().filter(|bridge| bridge.wants(kind)) else {
                 return;
             };
             if let Some((live, jni)) = bridge.here().filter(|(_, jni)| jni.raw() == env) {
-                quietly(|| {
+                with_profiler_paused(|| {
                     bridge.meet_current(live, jni);
                     let monitor_wait = MonitorWait { object: 0, timeout };
                     bridge.send(env, kind, Payload { monitor_wait });
@@ -49,11 +49,11 @@ fn told(env: RawEnv, millis: i64, sleep: impl FnOnce()) {
             }
         });
     };
-    tell(event::MONITOR_WAIT, millis);
+    emit(event::MONITOR_WAIT, millis);
     let start = Instant::now();
     sleep();
     let slept = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
-    tell(event::MONITOR_WAITED, slept);
+    emit(event::MONITOR_WAITED, slept);
 }
 
 extern "system" fn sleep_millis(env: RawEnv, class: RawObject, millis: i64) {
@@ -61,7 +61,7 @@ extern "system" fn sleep_millis(env: RawEnv, class: RawObject, millis: i64) {
     if !function.is_null() {
         // SAFETY: the VM's own function for this method.
         let function = unsafe { std::mem::transmute::<*mut c_void, Sleep>(function) };
-        told(env, millis, || function(env, class, millis));
+        report_around(env, millis, || function(env, class, millis));
     }
 }
 
@@ -70,6 +70,6 @@ extern "system" fn sleep_nanos(env: RawEnv, class: RawObject, nanos: i64) {
     if !function.is_null() {
         // SAFETY: the VM's own function for this method.
         let function = unsafe { std::mem::transmute::<*mut c_void, Sleep>(function) };
-        told(env, nanos / 1_000_000, || function(env, class, nanos));
+        report_around(env, nanos / 1_000_000, || function(env, class, nanos));
     }
 }

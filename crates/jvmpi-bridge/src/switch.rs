@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti::{Capability, EventKind};
 
-use crate::bridge::{Bridge, quietly, say};
+use crate::bridge::{Bridge, say, with_profiler_paused};
 use crate::jni_refs;
 use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 
@@ -152,7 +152,7 @@ impl Bridge {
             }
             Source::Jni => {
                 if let Some((env, jni)) = here.filter(|_| self.is_on(kind)) {
-                    quietly(|| jni_refs::watch(env, jni))?;
+                    with_profiler_paused(|| jni_refs::watch(env, jni))?;
                 }
             }
             Source::Always | Source::Nowhere => {}
@@ -160,7 +160,7 @@ impl Bridge {
         if let Some((env, jni)) = here
             && kind == event::OBJECT_ALLOC
         {
-            self.switch_births(env, jni, self.is_on(kind))?;
+            self.switch_new_objects(env, jni, self.is_on(kind))?;
         }
         if let Some((env, _)) = here
             && kind == event::COMPILED_METHOD_LOAD
@@ -181,7 +181,7 @@ impl Bridge {
         let is_ours = vm_event == EventKind::ClassFileLoadHook && self.inserts();
         let on =
             is_ours || (1..=event::GC_FINISH).any(|kind| comes_from(&kind) && self.is_on(kind));
-        quietly(|| self.env.enable(vm_event, on))?;
+        with_profiler_paused(|| self.env.enable(vm_event, on))?;
         if on
             && vm_event == EventKind::SampledObjectAlloc
             && let Some((env, _)) = self.here()

@@ -31,7 +31,7 @@ pub(crate) struct Thread {
     /// Weak reference to the `Thread` object, and its id.
     who: OnceLock<(Object, ObjectId)>,
     /// Whether other threads may report events of it, and how many are about to.
-    told: Told,
+    window: Window,
     /// What the agent put there.
     local: AtomicPtr<c_void>,
     /// Suspended by the agent, which `GetThreadStatus` does not show.
@@ -43,21 +43,21 @@ pub(crate) struct Thread {
 /// Between the reports of a thread's start and of its end to the agent (the high bit), other threads may
 /// report events of it; so many (the other bits) do so at this moment. No lock is held meanwhile.
 #[derive(Default)]
-struct Told(AtomicU32);
+struct Window(AtomicU32);
 
-impl Told {
+impl Window {
     const OPEN: u32 = 1 << 31;
 
     fn open(&self) {
         self.0.fetch_or(Self::OPEN, Ordering::SeqCst);
     }
 
-    /// Calls `tell` unless the thread has not been reported yet, or is ending.
-    fn tell(&self, tell: impl FnOnce()) {
+    /// Calls `emit` unless the thread has not been reported yet, or is ending.
+    fn emit(&self, emit: impl FnOnce()) {
         let more = |state: u32| (state & Self::OPEN != 0).then(|| state + 1);
         let order = Ordering::SeqCst;
         if self.0.fetch_update(order, order, more).is_ok() {
-            tell();
+            emit();
             self.0.fetch_sub(1, order);
         }
     }
@@ -120,17 +120,17 @@ impl Threads {
             .is_some_and(|thread| thread.who.get().is_some())
     }
 
-    /// Calls `tell`, which reports an event of another thread, while that thread is alive for the agent.
-    pub(crate) fn tell_of(&self, env: RawEnv, tell: impl FnOnce()) {
+    /// Calls `emit`, which reports an event of another thread, while that thread is alive for the agent.
+    pub(crate) fn emit_of(&self, env: RawEnv, emit: impl FnOnce()) {
         if let Some(thread) = self.find(env) {
-            thread.told.tell(tell);
+            thread.window.emit(emit);
         }
     }
 
     /// No other thread reports an event of this one any more.
     pub(crate) fn close(&self, env: RawEnv) {
         if let Some(thread) = self.find(env) {
-            thread.told.close();
+            thread.window.close();
         }
     }
 
@@ -192,7 +192,7 @@ impl Bridge {
         if self.is_on(event::THREAD_START) {
             self.send_thread(env, jni, raw, thread, 0);
         }
-        known.told.open();
+        known.window.open();
     }
 
     /// Every thread is known before an event of it: those that no thread event
@@ -310,31 +310,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_told_of_a_thread_before_its_start_and_after_its_end() {
-        let told = Told::default();
+    fn nothing_is_reported_of_a_thread_before_its_start_and_after_its_end() {
+        let window = Window::default();
         let count = AtomicU32::new(0);
-        let tell = || told.tell(|| _ = count.fetch_add(1, Ordering::SeqCst));
-        tell();
+        let emit = || window.emit(|| _ = count.fetch_add(1, Ordering::SeqCst));
+        emit();
         assert_eq!(count.load(Ordering::SeqCst), 0);
-        told.open();
-        tell();
+        window.open();
+        emit();
         assert_eq!(count.load(Ordering::SeqCst), 1);
         // A thread that ends waits for reports that have begun.
-        let is_told = AtomicBool::new(false);
+        let is_reported = AtomicBool::new(false);
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                told.tell(|| {
+                window.emit(|| {
                     begun.send(()).unwrap();
                     std::thread::sleep(Duration::from_millis(20));
-                    is_told.store(true, Ordering::SeqCst);
+                    is_reported.store(true, Ordering::SeqCst);
                 });
             });
             has_begun.recv().unwrap();
-            told.close();
-            assert!(is_told.load(Ordering::SeqCst));
+            window.close();
+            assert!(is_reported.load(Ordering::SeqCst));
         });
-        tell();
+        emit();
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 

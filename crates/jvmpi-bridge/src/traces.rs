@@ -7,8 +7,8 @@ use jvmti::{Env, FrameRow, Live};
 use locks::{Rank, RwLock};
 use rustc_hash::FxHashMap;
 
-use crate::births::hidden_frames;
 use crate::bridge::Bridge;
+use crate::new_objects::hidden_frames;
 use vmpi::c_interface::layout::{CallFrame, CallTrace};
 
 /// Line of a frame that has none.

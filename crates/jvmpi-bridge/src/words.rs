@@ -48,7 +48,8 @@ pub(crate) fn parse(text: &str) -> Result<(Words, Option<AgentLibrary>), String>
                 Some(("cputime", "elapsed")) => words.cpu_time = CpuTime::Elapsed,
                 Some(("alloc", bytes)) => {
                     let bytes = bytes.parse::<i32>().ok().filter(|bytes| *bytes >= 0);
-                    words.alloc = bytes.ok_or(format!("{word} is no number of bytes"))?;
+                    words.alloc = bytes
+                        .ok_or(format!("{word}: expected a number of bytes, such as 65536"))?;
                 }
                 _ => {
                     return Err(format!(

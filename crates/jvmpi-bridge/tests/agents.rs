@@ -154,8 +154,8 @@ fn a_wrong_command_line_ends_the_vm_with_one_line() {
         return;
     };
     let check = |text: &str, expected: &str| {
-        let said = lab.refused(jdk, text);
-        assert!(said.contains(expected), "{text}: {said}");
+        let printed = lab.refused(jdk, text);
+        assert!(printed.contains(expected), "{text}: {printed}");
     };
     check(
         "/nowhere/libagent.so:x",

@@ -583,8 +583,8 @@ mod tests {
         let mut child = Command::new(own);
         child.args(["--exact", "agent::tests::a_panic_ends_a_debug_build"]);
         let ran = child.arg("--nocapture").env(CHILD, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert_eq!(ran.status.success(), !cfg!(debug_assertions), "{said}");
-        assert!(said.contains("a fault"), "{said}");
+        let printed = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.success(), !cfg!(debug_assertions), "{printed}");
+        assert!(printed.contains("a fault"), "{printed}");
     }
 }

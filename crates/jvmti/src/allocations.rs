@@ -60,7 +60,7 @@ impl Before {
     }
 
     /// Reports what was made, unless nothing was.
-    fn tell(&self, env: RawEnv, made: RawObject, is_string: bool) -> RawObject {
+    fn emit(&self, env: RawEnv, made: RawObject, is_string: bool) -> RawObject {
         // SAFETY: JNI has just given it to the caller, with the caller's environment.
         let (jni, object) = unsafe { (Jni::from_raw(env), Object::from_raw(made)) };
         if let Some(object) = object {
@@ -73,7 +73,7 @@ impl Before {
 /// Calls `make` with the function before this crate's, and reports the object that it made.
 fn make(env: RawEnv, is_string: bool, make: impl FnOnce(&Before) -> RawObject) -> RawObject {
     match BEFORE.get() {
-        Some(before) => before.tell(env, make(before), is_string),
+        Some(before) => before.emit(env, make(before), is_string),
         None => std::ptr::null_mut(),
     }
 }
@@ -111,7 +111,7 @@ impl Env<Live> {
     ///
     /// # Errors
     /// When the VM refuses, or when it was asked before.
-    pub fn tell_native_allocations(self, jni: Jni, made: Made) -> Result<()> {
+    pub fn report_native_allocations(self, jni: Jni, made: Made) -> Result<()> {
         if BEFORE.set(Before::of(jni, made)).is_err() {
             return Err(Error::Jni("a second replacement"));
         }

@@ -3,7 +3,7 @@
 use crate::columns::{Column, Kind, Tabular};
 use crate::history::Delta;
 use crate::names::{NO_CONTEXT, context, frame_text, package, place, stack_text};
-use crate::table::Fields;
+use crate::table::{Fields, words};
 use profile::{Profile, TraceId, Volume};
 use regex::Regex;
 use rustc_hash::FxHashMap;
@@ -41,14 +41,7 @@ impl By {
         ("site", Self::Site),
     ];
     /// The words for all groups.
-    pub const WORDS: [&'static str; 7] = {
-        let (mut words, mut at) = ([""; 7], 0);
-        while at < words.len() {
-            words[at] = Self::ALL[at].0;
-            at += 1;
-        }
-        words
-    };
+    pub const WORDS: [&'static str; 7] = words(&Self::ALL);
     /// Those of native allocations.
     pub const NATIVE: [&'static str; 3] = ["class", "method", "site"];
 

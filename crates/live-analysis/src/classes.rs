@@ -9,6 +9,10 @@ use profile::{Estimate, Profile, Volume};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
+/// Where the instances of classes come from: the recording, a heap dump, or the VM's own histogram, which is taken at a
+/// safepoint.
+pub const SOURCES: [&str; 3] = ["recording", "dump", "vm"];
+
 /// Sum, maximum, maximum over all readings or dumps, and mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Measure {
@@ -47,7 +51,7 @@ pub struct ClassRow {
     #[serde(default)]
     pub total_interval: Option<(u64, u64)>,
     /// Objects that died in the range; unknown without a recording.
-    pub dead: Option<u64>,
+    pub freed: Option<u64>,
     /// Objects allocated in the range; unknown without a recording.
     pub total: Option<u64>,
     /// Bytes of one object, without what it refers to (the mean, for arrays).
@@ -112,10 +116,10 @@ impl Tabular for ClassRow {
         Column::interval("live_interval", "live", |row| row.live_interval.into()),
         Column::new(
             Kind::Count,
-            "dead",
+            "freed",
             "GC'd",
             "Objects freed in the range; not known without a recording.",
-            |row| row.dead.into(),
+            |row| row.freed.into(),
         ),
         Column::new(
             Kind::Count,
@@ -259,7 +263,7 @@ pub fn of_recording(profile: &Profile, deltas: &[Delta], apart: Apart) -> Vec<Cl
                 sample_percent: 100.0 * share(&sum),
                 live: sum.live.objects,
                 live_interval: interval(sum.live, sum.variances[0], share(&sum)),
-                dead: Some(sum.freed.objects),
+                freed: Some(sum.freed.objects),
                 total: Some(total.objects),
                 total_interval: interval(total, sum.variances[1], share(&sum)),
                 bytes_each: mean(each),
@@ -431,7 +435,7 @@ mod tests {
         };
         let full = of_recording(&profile, &[delta], Apart::default());
         assert_eq!(
-            (full[0].live, full[0].dead, full[0].live_interval),
+            (full[0].live, full[0].freed, full[0].live_interval),
             (50_000, Some(0), None)
         );
         assert_eq!(full[0].sample_percent, 100.0);

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn thinning_keeps_what_every_kept_snapshot_said() {
+    fn thinning_keeps_the_counts_of_every_kept_snapshot() {
         let mut full = History::default();
         for n in 0..101u64 {
             full.push(n * 10, &table(&[(1, n % 7, n), (2, n / 3, n)]));

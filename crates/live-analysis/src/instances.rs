@@ -4,7 +4,7 @@
 use crate::columns::{Column, Kind, Tabular, Value};
 use crate::contents::{Content, content};
 use crate::range::{Range, Step};
-use crate::table::Page;
+use crate::table::{Page, words};
 use heap_analysis::objects::describe::{Address, value_of};
 use heap_analysis::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
@@ -29,6 +29,33 @@ pub enum Uniq {
     Size(u64),
     /// When they were made.
     Time(Step),
+}
+
+/// Where objects come from: the program, a heap dump, or the recording, which has those that were freed, too.
+pub const SOURCES: [&str; 3] = ["live", "dump", "recording"];
+
+impl Uniq {
+    /// All with the words for them; sizes in steps of one byte.
+    const ALL: [(&'static str, Self); 10] = [
+        ("value", Self::Value),
+        ("text", Self::Text),
+        ("stack", Self::Stack),
+        ("hash", Self::HashCode),
+        ("class", Self::Class),
+        ("size", Self::Size(1)),
+        ("time", Self::Time(Step::Snapshot)),
+        ("second", Self::Time(Step::Second)),
+        ("minute", Self::Time(Step::Minute)),
+        ("hour", Self::Time(Step::Hour)),
+    ];
+    /// The words for all.
+    pub const WORDS: [&'static str; 10] = words(&Self::ALL);
+
+    /// What a word means.
+    pub fn named(word: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == word);
+        found.map(|(_, by)| *by)
+    }
 }
 
 /// What is asked.

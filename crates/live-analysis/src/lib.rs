@@ -11,12 +11,12 @@
 //! ```
 //!
 //! In reading order: [`range`]; [`columns`] and [`table`] (what a table is); the timeline: [`metrics`], [`sampler`] (from observations to rows), [`timeline`]; what was
-//! recorded: [`names`], [`history`] (every site at any time), [`class_filters`], [`allocations`], [`births`], [`samples`],
+//! recorded: [`names`], [`history`] (every site at any time), [`class_filters`], [`allocations`], [`allocation_times`], [`samples`],
 //! [`growth`], [`references`]; classes and their objects: [`contents`] and [`sizes`] (how big and how full; [`origin`] says from where), [`classes`],
 //! [`comparison`], [`instances`] (of a dump) and [`listed`] (live ones); [`savings`].
 
+pub mod allocation_times;
 pub mod allocations;
-pub mod births;
 pub mod class_filters;
 pub mod classes;
 pub mod columns;

@@ -54,7 +54,7 @@ fn instance(
         let trace = traces.get(&object.trace.0)?;
         Some((profile, *trace))
     });
-    let said = object.said;
+    let answer = object.answer;
     let known = |number: u32| (number != 0).then_some(number);
     Instance {
         id: None,
@@ -63,11 +63,11 @@ fn instance(
         context: trace.and_then(|(profile, trace)| context(profile, trace)),
         trace: object.trace.0,
         content: Content::from(object.fill).cut(options),
-        value: said.text,
-        hash: said.hash,
-        rank: known(said.rank),
-        group: known(said.group),
-        fault: said.fault,
+        value: answer.text,
+        hash: answer.hash,
+        rank: known(answer.rank),
+        group: known(answer.group),
+        fault: answer.fault,
         stack: match trace.filter(|_| options.stack) {
             Some((profile, trace)) => stack_text(profile, trace),
             None => Vec::new(),
@@ -89,7 +89,7 @@ fn rows_of(
 }
 
 /// Whether objects can be chosen by allocation time; a note says that they cannot.
-fn knows_births(listing: &mut Listing, options: &ClassOptions, query: &Query) -> bool {
+fn has_allocation_times(listing: &mut Listing, options: &ClassOptions, query: &Query) -> bool {
     if !options.time && query.born.is_some() {
         let note = "when these objects were made is not recorded: those of all time are here";
         listing.notes.push(note.to_owned());
@@ -110,7 +110,7 @@ pub fn list(
     let objects = std::mem::take(&mut listing.rows);
     let mut rows = rows_of(profile, objects, &options);
     let sampled = rows.len();
-    if knows_births(&mut listing, &options, query) {
+    if has_allocation_times(&mut listing, &options, query) {
         rows.retain(|row| query.is_of(row.born_ms));
     }
     Ok(found(listing, sampled, rows))
@@ -143,25 +143,25 @@ pub fn groups(
     let objects = std::mem::take(&mut listing.rows);
     let rows = rows_of(profile, objects, &options);
     let sampled = rows.len();
-    let knows_births = knows_births(&mut listing, &options, query);
+    let has_allocation_times = has_allocation_times(&mut listing, &options, query);
     // Of equal objects the first one says what they are.
     let mut values: FxHashMap<u32, String> = FxHashMap::default();
     let keys = rows
         .into_iter()
         .zip(loaders)
-        .filter(|(row, _)| !knows_births || query.is_of(row.born_ms))
+        .filter(|(row, _)| !has_allocation_times || query.is_of(row.born_ms))
         .map(|(row, loader)| match uniq {
             Uniq::Value => match row.group {
                 Some(group) => {
                     let value = values.entry(group).or_insert_with(|| name_of(&row));
                     format!("{value}\u{0}{group}")
                 }
-                None => not_said(&row),
+                None => no_answer(&row),
             },
-            Uniq::Text => row.value.clone().unwrap_or_else(|| not_said(&row)),
+            Uniq::Text => row.value.clone().unwrap_or_else(|| no_answer(&row)),
             Uniq::HashCode => row
                 .hash
-                .map_or_else(|| not_said(&row), |hash| hash.to_string()),
+                .map_or_else(|| no_answer(&row), |hash| hash.to_string()),
             Uniq::Class => match loader.is_empty() {
                 true => format!("{class} (boot loader)"),
                 false => format!("{class} (loader {loader})"),
@@ -199,7 +199,7 @@ fn name_of(row: &Instance) -> String {
     }
 }
 
-fn not_said(row: &Instance) -> String {
+fn no_answer(row: &Instance) -> String {
     match &row.fault {
         Some(fault) => fault.clone(),
         None => "(not asked: it would run code of the program)".to_owned(),

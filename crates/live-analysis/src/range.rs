@@ -34,17 +34,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// By its name in the API.
-    pub fn named(name: &str) -> Option<Step> {
-        Some(match name {
-            "time" => Step::Snapshot,
-            "second" => Step::Second,
-            "minute" => Step::Minute,
-            "hour" => Step::Hour,
-            _ => return None,
-        })
-    }
-
     /// The beginning of the step that a time is in, in milliseconds since 1970.
     pub(crate) fn begin(self, time_ms: u64) -> u64 {
         let length = match self {
@@ -76,14 +65,13 @@ mod tests {
     #[test]
     fn a_time_belongs_to_the_step_that_began_before_it() {
         let time = 3_600_000 * 7 + 60_000 * 5 + 1000 * 3 + 250;
-        for (name, begin) in [
-            ("time", time),
-            ("second", time - 250),
-            ("minute", time - 3250),
-            ("hour", 3_600_000 * 7),
+        for (step, begin) in [
+            (Step::Snapshot, time),
+            (Step::Second, time - 250),
+            (Step::Minute, time - 3250),
+            (Step::Hour, 3_600_000 * 7),
         ] {
-            assert_eq!(Step::named(name).map(|step| step.begin(time)), Some(begin));
+            assert_eq!(step.begin(time), begin);
         }
-        assert_eq!(Step::named("day"), None);
     }
 }

@@ -5,6 +5,9 @@ use heap_analysis::objects::readable::grouped;
 use heap_analysis::waste::{WasteKind, WasteOptions, WasteSite, waste};
 use heap_graph::{Control, Heap, HeapError};
 
+/// What savings are grouped by: class and allocating stack, or the kind of waste.
+pub const GROUPS: [&str; 2] = ["site", "kind"];
+
 /// Memory that need not be used, of one kind, and of one class and allocating stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {

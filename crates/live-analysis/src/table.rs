@@ -20,6 +20,16 @@ pub struct Page {
     pub limit: usize,
 }
 
+/// The words of a list that names the values of a parameter.
+pub(crate) const fn words<T, const N: usize>(named: &[(&'static str, T); N]) -> [&'static str; N] {
+    let (mut words, mut at) = ([""; N], 0);
+    while at < N {
+        words[at] = named[at].0;
+        at += 1;
+    }
+    words
+}
+
 /// A table has no column of this name, or cannot be sorted by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownColumn {

@@ -121,7 +121,7 @@ pub struct ArenaRow {
     /// Bytes that came by a move from another arena.
     pub entered_bytes: u64,
     /// Of these, bytes that were freed within three collections.
-    pub soon_dead_bytes: u64,
+    pub soon_freed_bytes: u64,
     /// How often it was deleted.
     pub deletions: u64,
     /// Whether it is one that objects are promoted into: it takes moves from
@@ -187,7 +187,7 @@ impl LiveHeap {
         }
         let mut all = Ages::default();
         let mut ages: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-        let mut moves = self.totals.moves_of_dead.to_vec();
+        let mut moves = self.totals.moves_of_freed.to_vec();
         for row in self.objects.iter() {
             let age = self.gc_count - row.born_gc;
             let one = ages.entry(age).or_default();
@@ -285,8 +285,8 @@ impl LiveHeap {
             moved_bytes: self.kinds.iter().map(|kind| kind.moved_bytes).sum(),
             promoted_bytes: old_arenas.iter().map(|one| one.bytes).sum(),
             promoted_objects: old_arenas.iter().map(|one| one.objects).sum(),
-            premature_bytes: old_arenas.iter().map(|one| one.soon_dead_bytes).sum(),
-            premature_objects: old_arenas.iter().map(|one| one.soon_dead).sum(),
+            premature_bytes: old_arenas.iter().map(|one| one.soon_freed_bytes).sum(),
+            premature_objects: old_arenas.iter().map(|one| one.soon_freed).sum(),
         }
     }
 
@@ -302,7 +302,7 @@ impl LiveHeap {
             bytes: arena.bytes,
             allocated_bytes: arena.allocated_bytes,
             entered_bytes: arena.entered.bytes,
-            soon_dead_bytes: arena.entered.soon_dead_bytes,
+            soon_freed_bytes: arena.entered.soon_freed_bytes,
             deletions: arena.deletions,
             old: *old,
             capacity: arena.capacity,
@@ -344,7 +344,7 @@ fn row_of(group: &Group, alive: &Ages, old: &[bool]) -> GroupRow {
     let (mut promoted_bytes, mut premature_bytes) = (0, 0);
     for (_, entered) in promoted {
         promoted_bytes += entered.bytes;
-        premature_bytes += entered.soon_dead_bytes;
+        premature_bytes += entered.soon_freed_bytes;
     }
     GroupRow {
         name: String::new(),

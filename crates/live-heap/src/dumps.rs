@@ -48,7 +48,7 @@ pub struct HeapDumpRow {
     /// Class objects.
     pub class_objects: u64,
     /// Objects that the stream had reported by then.
-    pub told: u64,
+    pub reported: u64,
     /// Roots by kind.
     pub roots: BTreeMap<&'static str, u64>,
     /// What is wrong with its bytes; the numbers are about what comes before.
@@ -63,7 +63,7 @@ pub struct DumpedClass {
     /// How many.
     pub objects: u64,
     /// Of these, objects that the stream had reported by then.
-    pub told: u64,
+    pub reported: u64,
     /// Bytes of the instances, as the VM reports; 0 for arrays, whose headers a dump does not have.
     pub instance_bytes: u64,
     /// Elements of the arrays.
@@ -250,9 +250,13 @@ impl LiveHeap {
         };
         let damage = if dump.level == DumpLevel::Ids {
             let (records, damage) = decode_ids(&dump.data, layout);
-            let is_told = |id: &&ObjectHandle| self.objects.find(id.0).is_some();
+            let is_reported = |id: &&ObjectHandle| self.objects.find(id.0).is_some();
             row.objects = records.len() as u64;
-            row.told = records.iter().map(|r| &r.object).filter(is_told).count() as u64;
+            row.reported = records
+                .iter()
+                .map(|r| &r.object)
+                .filter(is_reported)
+                .count() as u64;
             damage
         } else {
             let (records, damage) = decode(&dump.data, dump.level, layout, &Classes(self));
@@ -300,13 +304,13 @@ impl LiveHeap {
                     ..
                 } => (object, 0, Some(*element), u64::from(*len)),
             };
-            let is_told = u64::from(self.objects.find(object.0).is_some());
+            let is_reported = u64::from(self.objects.find(object.0).is_some());
             row.objects += 1;
-            row.told += is_told;
+            row.reported += is_reported;
             let key = (class, array.map_or(0, |kind| kind as u8));
             let of = rows.entry(key).or_default();
             of.objects += 1;
-            of.told += is_told;
+            of.reported += is_reported;
             of.elements += elements;
         }
         for ((class, array), of) in &mut rows {
@@ -510,13 +514,13 @@ mod tests {
         Body, CallFrame, CallTrace, ClassLoad, FieldDef, JMethodId, MethodDef, ThreadStart,
     };
 
-    fn told(heap: &mut LiveHeap, body: Body) {
+    fn apply(heap: &mut LiveHeap, body: Body) {
         heap.apply(&Item::event(body));
     }
 
     /// What a file of a megabyte can say.
     #[test]
-    fn names_that_are_said_at_every_frame_do_not_fill_the_memory() {
+    fn names_that_are_reported_at_every_frame_do_not_fill_the_memory() {
         let mut heap = LiveHeap::new(&Hello::default());
         let long = "n".repeat(100_000);
         let method = MethodDef {
@@ -535,13 +539,13 @@ mod tests {
             instances: vec![field; 1000],
             ..ClassLoad::default()
         };
-        told(&mut heap, Body::ClassLoad(Box::new(class)));
+        apply(&mut heap, Body::ClassLoad(Box::new(class)));
         let start = ThreadStart {
             env: EnvId(1),
             name: long,
             ..ThreadStart::default()
         };
-        told(&mut heap, Body::ThreadStart(Box::new(start)));
+        apply(&mut heap, Body::ThreadStart(Box::new(start)));
         let frame = CallFrame {
             line: 1,
             method: JMethodId(7),
@@ -558,11 +562,11 @@ mod tests {
             }))
         };
         // One with a deep stack, and many of one frame each.
-        told(&mut heap, dump(vec![trace(3000)]));
+        apply(&mut heap, dump(vec![trace(3000)]));
         for _ in 0..4 {
-            told(&mut heap, dump(vec![trace(1); 3000]));
+            apply(&mut heap, dump(vec![trace(1); 3000]));
         }
-        told(&mut heap, dump(vec![trace(1); 200_000]));
+        apply(&mut heap, dump(vec![trace(1); 200_000]));
         let dumps = &heap.answer(10).dumps;
         let text = |row: &MonitorDumpRow| {
             let thread = |row: &ThreadRow| {
@@ -595,7 +599,7 @@ mod tests {
             traces: traces.collect(),
             ..MonitorDump::default()
         };
-        told(&mut heap, Body::MonitorDump(Box::new(dump)));
+        apply(&mut heap, Body::MonitorDump(Box::new(dump)));
         let row = &heap.answer(10).dumps.monitors[0];
         assert_eq!((row.omitted, row.threads.len()), (0, 5000));
         assert!(row.threads.iter().all(|thread| thread.frames.len() == 100));

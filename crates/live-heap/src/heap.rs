@@ -49,8 +49,8 @@ impl Group {
             let own = self.entered(*arena);
             own.objects += entered.objects;
             own.bytes += entered.bytes;
-            own.soon_dead += entered.soon_dead;
-            own.soon_dead_bytes += entered.soon_dead_bytes;
+            own.soon_freed += entered.soon_freed;
+            own.soon_freed_bytes += entered.soon_freed_bytes;
         }
     }
 }
@@ -61,8 +61,8 @@ pub(crate) struct Entered {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     /// Of these, dead within [`SOON`] collections.
-    pub(crate) soon_dead: u64,
-    pub(crate) soon_dead_bytes: u64,
+    pub(crate) soon_freed: u64,
+    pub(crate) soon_freed_bytes: u64,
 }
 
 /// An object that dies within so many collections of its promotion was promoted
@@ -84,7 +84,7 @@ pub(crate) struct Arena {
     pub(crate) entered: Entered,
     /// Objects in it when the present collection started, and of these the freed ones.
     at_start: u64,
-    dead_in_gc: u64,
+    freed_in_gc: u64,
     /// Objects that were in it before a collection and lived on, over all
     /// collections; and of these, those that the collection moved.
     pub(crate) survived: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Totals {
     pub(crate) pauses: u64,
     pub(crate) ages: Ages,
     /// Freed objects by how often they had moved; 8 stands for more.
-    pub(crate) moves_of_dead: [u64; 9],
+    pub(crate) moves_of_freed: [u64; 9],
     pub(crate) ns: u64,
 }
 
@@ -249,14 +249,14 @@ impl LiveHeap {
 
     /// Reports to a watch, if there is one, what became of an object.
     #[inline]
-    fn tell_watch(&mut self, row: &Row, fate: Fate) {
+    fn emit_watch(&mut self, row: &Row, fate: Fate) {
         if self.watch.is_some() {
-            self.tell_watch_now(row, fate);
+            self.emit_watch_now(row, fate);
         }
     }
 
     #[cold]
-    fn tell_watch_now(&mut self, row: &Row, fate: Fate) {
+    fn emit_watch_now(&mut self, row: &Row, fate: Fate) {
         let arena = self.arenas.get(row.arena as usize);
         let step = Step {
             fate,
@@ -306,7 +306,7 @@ impl LiveHeap {
                     arena.used = Some(state.used);
                     arena.capacity = state.capacity;
                 }
-                self.history.told_used(state.arena.0, state.used);
+                self.history.reported_used(state.arena.0, state.used);
             }
             Item::Lost { kind, count } => {
                 let name = kind.map_or("MOVE_RANGE", EventKind::name);
@@ -403,7 +403,7 @@ impl LiveHeap {
         if let Some(old) = self.objects.insert(row) {
             self.replaced(&old);
         }
-        self.tell_watch(&row, Fate::Born);
+        self.emit_watch(&row, Fate::Born);
         if self.history.is_due(self.totals.allocated_bytes) {
             self.sample();
         }
@@ -413,7 +413,7 @@ impl LiveHeap {
     fn free(&mut self, id: u64) {
         match self.objects.remove(id) {
             Some(row) => {
-                self.tell_watch(&row, Fate::Freed);
+                self.emit_watch(&row, Fate::Freed);
                 self.dead(&row);
             }
             None => self.oddities.unknown_ids += 1,
@@ -424,7 +424,7 @@ impl LiveHeap {
     #[cold]
     fn replaced(&mut self, row: &Row) {
         self.oddities.reused_ids += 1;
-        self.tell_watch(row, Fate::Replaced);
+        self.emit_watch(row, Fate::Replaced);
         self.dead(row);
     }
 
@@ -439,10 +439,10 @@ impl LiveHeap {
         if let Some(arena) = self.arenas.get_mut(row.arena as usize) {
             arena.objects -= 1;
             arena.bytes -= bytes;
-            arena.dead_in_gc += u64::from(row.moved_gc != self.gc_count);
+            arena.freed_in_gc += u64::from(row.moved_gc != self.gc_count);
             if soon {
-                arena.entered.soon_dead += 1;
-                arena.entered.soon_dead_bytes += bytes;
+                arena.entered.soon_freed += 1;
+                arena.entered.soon_freed_bytes += bytes;
             }
         }
         let group = &mut self.kinds[row.kind as usize];
@@ -451,14 +451,14 @@ impl LiveHeap {
         group.ages.add(buckets);
         if soon {
             let entered = group.entered(row.arena);
-            entered.soon_dead += 1;
-            entered.soon_dead_bytes += bytes;
+            entered.soon_freed += 1;
+            entered.soon_freed_bytes += bytes;
         }
         self.totals.freed += 1;
         self.totals.freed_bytes += bytes;
         self.totals.live_bytes -= bytes;
         self.totals.ages.add(buckets);
-        self.totals.moves_of_dead[(row.moves as usize).min(8)] += 1;
+        self.totals.moves_of_freed[(row.moves as usize).min(8)] += 1;
         if let Some(gc) = &mut self.in_gc {
             gc.freed_objects += 1;
             gc.freed_bytes += bytes;
@@ -497,7 +497,7 @@ impl LiveHeap {
         if let Some(old) = self.objects.insert(row) {
             self.replaced(&old);
         }
-        self.tell_watch(&row, Fate::Moved);
+        self.emit_watch(&row, Fate::Moved);
     }
 
     /// Counts a move of the object that was `before`.
@@ -586,7 +586,7 @@ impl LiveHeap {
         }
         let rows = self.objects.take_arena(number);
         for row in rows.iter().filter(|row| row.kind != NONE) {
-            self.tell_watch(row, Fate::ArenaDeleted);
+            self.emit_watch(row, Fate::ArenaDeleted);
             self.dead(row);
         }
         self.objects.give_back(number, rows);
@@ -603,7 +603,7 @@ impl LiveHeap {
         self.sample();
         for arena in &mut self.arenas {
             arena.at_start = arena.objects;
-            arena.dead_in_gc = 0;
+            arena.freed_in_gc = 0;
         }
         self.in_gc = Some(Collection {
             kind: match kind {
@@ -626,7 +626,7 @@ impl LiveHeap {
         }
         self.gc_count += 1;
         for arena in &mut self.arenas {
-            arena.survived += arena.at_start.saturating_sub(arena.dead_in_gc);
+            arena.survived += arena.at_start.saturating_sub(arena.freed_in_gc);
             arena.at_start = 0;
         }
         let Some(mut gc) = self.in_gc.take() else {

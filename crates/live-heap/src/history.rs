@@ -127,7 +127,7 @@ impl History {
     }
 
     /// The VM says how full an arena is: true of the last sample.
-    pub(crate) fn told_used(&mut self, arena: u32, used: u64) {
+    pub(crate) fn reported_used(&mut self, arena: u32, used: u64) {
         if let Some(sample) = self.samples.last_mut()
             && let Some(place) = sample.vm_used.get_mut(arena as usize)
         {

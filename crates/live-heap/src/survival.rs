@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_still_lives_is_at_risk_only_up_to_its_age() {
+    fn a_live_object_is_at_risk_only_up_to_its_age() {
         // Ten born: four die before the first collection, two after it; two live
         // at age 0 and two at age 2.
         let points = curve(&[4, 2, 0, 0], &[2, 0, 2, 0], |at| at as u64 + 1);

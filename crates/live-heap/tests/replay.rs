@@ -13,7 +13,7 @@ use vmpi::wire::{Encoder, Hello, Item, MoveRange};
 use vmpi::*;
 
 /// Runs `work` on a reference VM and gives what it emitted, as items and as bytes.
-fn told(
+fn emitted(
     config: &Config,
     work: impl FnOnce(&mut RefVm<'_>),
 ) -> (Vec<(EnvId, Item)>, Vec<u8>, Vec<u64>) {
@@ -206,7 +206,7 @@ proptest! {
         config in config(),
         numbers in prop::collection::vec(any::<(u8, u8, u8, u8)>(), 1..400),
     ) {
-        let (_, bytes, truth) = told(&config, |vm| mutate(vm, &numbers));
+        let (_, bytes, truth) = emitted(&config, |vm| mutate(vm, &numbers));
         let heap = replayed(&bytes);
         let mut ids: Vec<_> = heap.population().map(|object| object.id).collect();
         ids.sort_unstable();
@@ -216,12 +216,12 @@ proptest! {
         let mut oracle = Oracle::default();
         // Allocations on different threads have no order but that of the stream.
         decoded(&bytes).iter().for_each(|item| oracle.apply(item));
-        let lives: BTreeMap<u64, Life> = heap.population().map(|object| {
+        let lifetimes: BTreeMap<u64, Life> = heap.population().map(|object| {
             let born_gc = heap.collections() - object.age;
             let present = live_heap::Present { ..object };
             (present.id, Life { serial: present.serial, size: present.size, arena: present.arena, born_gc, moves: present.moves })
         }).collect();
-        prop_assert_eq!(&lives, &oracle.alive, "identity across moves");
+        prop_assert_eq!(&lifetimes, &oracle.alive, "identity across moves");
 
         let answer = heap.answer(usize::MAX);
         prop_assert_eq!(answer.totals.freed_objects, oracle.deaths.len() as u64);
@@ -248,7 +248,7 @@ proptest! {
         gc in prop::sample::select(vec![Gc::MarkCompact, Gc::TwoSpaceCopying, Gc::Generational]),
     ) {
         let config = Config { heap: 4096, ..Config::new(gc) };
-        let (items, _, _) = told(&config, |vm| mutate(vm, &numbers));
+        let (items, _, _) = emitted(&config, |vm| mutate(vm, &numbers));
         let mut ranged = LiveHeap::new(&RefVm::hello(&config));
         let mut range: Option<MoveRange> = None;
         for (_, item) in &items {
@@ -297,7 +297,7 @@ proptest! {
         numbers in prop::collection::vec(any::<(u8, u8, u8, u8)>(), 1..100),
         change in any::<(prop::sample::Index, u8)>(),
     ) {
-        let (_, mut bytes, _) = told(&Config::new(Gc::Generational), |vm| mutate(vm, &numbers));
+        let (_, mut bytes, _) = emitted(&Config::new(Gc::Generational), |vm| mutate(vm, &numbers));
         let at = change.0.index(bytes.len());
         bytes[at] ^= change.1;
         let mut replay = Replay::new();
@@ -342,7 +342,7 @@ proptest! {
 
 fn answer_of(config: &Config, text: &str, dump: bool) -> live_heap::Events {
     let script: Script = text.parse().unwrap();
-    let (_, bytes, _) = told(config, |vm| {
+    let (_, bytes, _) = emitted(config, |vm| {
         script::run(&script, vm).unwrap();
         if dump {
             vm.request_to_sink(Request::HeapDump(DumpLevel::References));
@@ -372,7 +372,7 @@ kept = new Node
 ";
     for level in [DumpLevel::References, DumpLevel::Values] {
         let parsed: Script = script.parse().unwrap();
-        let (_, bytes, _) = told(&Config::new(Gc::ReferenceCounting), |vm| {
+        let (_, bytes, _) = emitted(&Config::new(Gc::ReferenceCounting), |vm| {
             script::run(&parsed, vm).unwrap();
             vm.request_to_sink(Request::HeapDump(level));
         });
@@ -520,7 +520,7 @@ fn sampled_objects_stand_for_the_bytes_between_them() {
 }
 
 #[test]
-fn losses_are_told_by_kind() {
+fn losses_are_reported_by_kind() {
     let mut heap = LiveHeap::new(&Hello::default());
     heap.apply(&Item::Lost {
         kind: Some(EventKind::ObjectFree),

@@ -73,7 +73,7 @@ fn ways(bytes: &[u8]) -> Vec<Way> {
 }
 
 #[test]
-fn the_way_of_every_object_that_had_an_id_is_told_across_its_moves() {
+fn the_way_of_every_object_that_had_an_id_is_reported_across_its_moves() {
     for gc in Gc::ALL {
         let bytes = stream(gc);
         let ways = ways(&bytes);
@@ -82,7 +82,7 @@ fn the_way_of_every_object_that_had_an_id_is_told_across_its_moves() {
         for id in ids.into_iter().step_by(41) {
             let serials = replayed(&bytes, Watch::of_id(id)).watched().to_vec();
             let trails = replayed(&bytes, Watch::of_objects(&serials)).trails();
-            let told: BTreeMap<u64, Way> = trails
+            let reported: BTreeMap<u64, Way> = trails
                 .iter()
                 .map(|trail| {
                     let steps = trail.steps.iter();
@@ -95,7 +95,7 @@ fn the_way_of_every_object_that_had_an_id_is_told_across_its_moves() {
                 .filter(|(_, way)| way.iter().any(|(_, had, _)| *had == id))
                 .map(|(serial, way)| (serial, way.clone()))
                 .collect();
-            assert_eq!(told, expected, "{gc:?} {id:#x}");
+            assert_eq!(reported, expected, "{gc:?} {id:#x}");
             assert!(
                 trails
                     .iter()

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tried_is_waited_for_by_nobody() {
+    fn what_is_tried_is_not_waited_for() {
         let [outer, inner, last] = three();
         let held = inner.lock();
         let tried = outer.try_lock().expect("it is free");
@@ -238,12 +238,12 @@ mod tests {
             ("wait", "State", "[State, Libraries]"),
             ("work", "\"one more call of the VM\"", "[State]"),
         ] {
-            let (signal, said) = run(case);
+            let (signal, printed) = run(case);
             let expected = format!("LOCK ORDER: {wanted} is wanted while {held} are held");
             assert_eq!(
-                (signal, said.contains(&expected)),
+                (signal, printed.contains(&expected)),
                 (Some(6), true),
-                "{case}: {said}"
+                "{case}: {printed}"
             );
         }
         assert_eq!(run("none").0, None);

@@ -47,12 +47,12 @@ ranks! {
     /// Where a worker thread is kept. Held while the thread is started: that runs Java code and names it in the state.
     Worker,
     /// `Clock::is_kept`: whether a thread keeps allocation times. Held while that is started.
-    Births,
+    AllocationTimes,
     /// `own_code::DEFINING`: the helper's class is defined once. The definition comes back as callbacks.
     Defining,
     /// `Malloc::named`: names of native functions, each of which gets a number in the state.
     NativeNames,
-    /// `Followed::aged`: objects that are followed and have seen a collection. Held while a dump reads them,
+    /// `Tracked::aged`: objects that are followed and have seen a collection. Held while a dump reads them,
     /// which asks the state for their sites and takes over the young.
     Aged,
     /// `HotSpot::lodging`: how many virtual threads have objects that count for them. Held while one is made in the program's heap,
@@ -74,12 +74,12 @@ ranks! {
     /// `HotSpot::classes_of_walk`: a copy of the classes for the VM thread, which walks the heap while others stand still,
     /// whatever they hold.
     ClassesOfWalk,
-    /// A list of `Followed::young`: objects of some threads that are followed since the last collection. Filled under the state
+    /// A list of `Tracked::young`: objects of some threads that are followed since the last collection. Filled under the state
     /// and without it; one list at a time.
     Young,
     /// A list of `Samples`: sampled allocations of some threads, until they are taken over. One list at a time.
     Samples,
-    /// `Followed::shares`: numbers of shares, looked up while a list is filled.
+    /// `Tracked::shares`: numbers of shares, looked up while a list is filled.
     Shares,
     /// `Sampler::choice`: which threads are sampled, examined while samples are counted in the state.
     Sampled,
@@ -117,8 +117,8 @@ ranks! {
     // The bridge to agents of `jvmpi.h`, which runs instead of all that.
     /// `Bridge::granted`: capabilities. Held while others are requested.
     Granted,
-    /// `Collector::telling`: one collection is reported at a time. Held over calls to the agent, which may request what is below.
-    TellingCollection,
+    /// `Collector::emitting`: one collection is reported at a time. Held over calls to the agent, which may request what is below.
+    EmittingCollection,
     /// `Objects::naming`: an object gets its id once. Held while the VM tags it.
     Naming,
     /// Threads by environment.
@@ -128,7 +128,7 @@ ranks! {
     /// Line numbers by method.
     LineTables,
     /// What allocation sites make.
-    BirthSteps,
+    NewObjectSteps,
     /// Classes that came before they could be changed.
     EarlyClasses,
     /// Objects by id, in parts; one part at a time.
@@ -138,7 +138,7 @@ ranks! {
     /// `Collector::state`: what the VM thread has noted of a collection.
     CollectorState,
     /// What was said already of faults.
-    Said,
+    ReportedEvents,
     /// `RawMonitors`: the list of an agent's raw monitors.
     RawMonitors,
     /// One raw monitor's own numbers, not held over a call. The monitor itself belongs to the agent and has no rank.

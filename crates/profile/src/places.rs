@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_of_one_name_are_told_apart_by_their_place() {
+    fn classes_of_one_name_are_distinguished_by_their_place() {
         let mut names = Names::default();
         let class = names.intern("a.Plugin");
         let [one, two] = ["one", "two"].map(|loader| Place {

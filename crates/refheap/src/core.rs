@@ -78,9 +78,9 @@ impl<'s> Core<'s> {
     }
 
     /// Emits an event if it is switched on, and an agent if it wants it.
-    pub(crate) fn tell(&mut self, env: EnvId, body: Body) {
+    pub(crate) fn emit(&mut self, env: EnvId, body: Body) {
         if let Some(agent) = &self.agent {
-            agent.told(self, env, &body);
+            agent.notify(self, env, &body);
         }
         if self.switches.is_on(body.kind()) {
             (self.sink)(env, &Item::event(body));
@@ -88,12 +88,12 @@ impl<'s> Core<'s> {
     }
 
     /// Emits what the wire adds to the document's events.
-    pub(crate) fn tell_item(&mut self, env: EnvId, item: &Item) {
+    pub(crate) fn emit_item(&mut self, env: EnvId, item: &Item) {
         (self.sink)(env, item);
     }
 
     /// Emits a requested event.
-    pub(crate) fn tell_requested(&mut self, event: VmEvent) {
+    pub(crate) fn emit_requested(&mut self, event: VmEvent) {
         let item = Item::Event {
             requested: event.requested,
             body: event.body,
@@ -102,7 +102,7 @@ impl<'s> Core<'s> {
     }
 
     pub(crate) fn arena_new(&mut self, space: &Space) {
-        self.tell(
+        self.emit(
             VM_THREAD,
             Body::ArenaNew {
                 arena: space.arena,
@@ -118,11 +118,11 @@ impl<'s> Core<'s> {
         for at in dead {
             self.objects.remove(at);
         }
-        self.tell(VM_THREAD, Body::ArenaDelete { arena });
+        self.emit(VM_THREAD, Body::ArenaDelete { arena });
     }
 
     pub(crate) fn gc_start(&mut self, kind: GcKind) {
-        self.tell(VM_THREAD, Body::GcStart { kind });
+        self.emit(VM_THREAD, Body::GcStart { kind });
     }
 
     pub(crate) fn gc_finish(&mut self, spaces: &[&Space]) {
@@ -131,9 +131,9 @@ impl<'s> Core<'s> {
             used_space: self.objects.bytes(),
             total_space: spaces.iter().map(|space| space.capacity()).sum(),
         };
-        self.tell(VM_THREAD, Body::GcFinish(info));
+        self.emit(VM_THREAD, Body::GcFinish(info));
         for space in spaces {
-            self.tell_item(VM_THREAD, &Item::ArenaState(space.state()));
+            self.emit_item(VM_THREAD, &Item::ArenaState(space.state()));
         }
     }
 
@@ -143,7 +143,7 @@ impl<'s> Core<'s> {
         let body = Body::ObjectFree {
             object: object.handle(),
         };
-        self.tell(env, body);
+        self.emit(env, body);
         object
     }
 
@@ -159,13 +159,13 @@ impl<'s> Core<'s> {
             new_object: object.handle(),
             new_arena: arena,
         });
-        self.tell(VM_THREAD, body);
+        self.emit(VM_THREAD, body);
     }
 
     /// Says that an object was allocated.
-    pub(crate) fn tell_alloc(&mut self, env: EnvId, at: ObjIdx) {
+    pub(crate) fn emit_alloc(&mut self, env: EnvId, at: ObjIdx) {
         let body = Body::ObjectAlloc(self.describe(at));
-        self.tell(env, body);
+        self.emit(env, body);
     }
 
     pub(crate) fn describe(&self, at: ObjIdx) -> ObjectAlloc {
@@ -264,7 +264,7 @@ impl<'s> Core<'s> {
             env: EnvId(0),
             frames: stack,
         };
-        self.tell_item(self.threads[thread].env, &Item::Trace { id, trace });
+        self.emit_item(self.threads[thread].env, &Item::Trace { id, trace });
         id
     }
 

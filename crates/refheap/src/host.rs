@@ -135,7 +135,7 @@ impl RefVm<'_> {
     pub fn request_to_sink(&mut self, request: Request) -> Outcome {
         match self.core.answer(request) {
             Some(body) => {
-                self.core.tell_requested(VmEvent {
+                self.core.emit_requested(VmEvent {
                     env: VM_THREAD,
                     requested: true,
                     body,

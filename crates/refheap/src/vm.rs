@@ -90,9 +90,9 @@ impl<'s> RefVm<'s> {
             group: "system".into(),
             ..ThreadStart::default()
         };
-        vm.core.tell(VM_THREAD, Body::ThreadStart(Box::new(start)));
+        vm.core.emit(VM_THREAD, Body::ThreadStart(Box::new(start)));
         vm.thread_class = vm.define_class("Thread", 0, 16, &[]);
-        vm.core.tell(VM_THREAD, Body::JvmInitDone);
+        vm.core.emit(VM_THREAD, Body::JvmInitDone);
         vm
     }
 
@@ -133,7 +133,7 @@ impl<'s> RefVm<'s> {
         };
         let load = class.load(index);
         self.core.classes.push(class);
-        self.core.tell(VM_THREAD, Body::ClassLoad(Box::new(load)));
+        self.core.emit(VM_THREAD, Body::ClassLoad(Box::new(load)));
         index
     }
 
@@ -164,7 +164,7 @@ impl<'s> RefVm<'s> {
         });
         self.wrote(VM_THREAD, None, None, Some(object));
         let start = self.core.describe_thread(self.core.threads.len() - 1);
-        self.core.tell(env, Body::ThreadStart(Box::new(start)));
+        self.core.emit(env, Body::ThreadStart(Box::new(start)));
         Ok(ThreadIdx(self.core.threads.len() - 1))
     }
 
@@ -174,7 +174,7 @@ impl<'s> RefVm<'s> {
     /// There is no such thread.
     pub fn end_thread(&mut self, thread: ThreadIdx) -> Result<(), VmFault> {
         let env = self.thread(thread)?.env;
-        self.core.tell(env, Body::ThreadEnd);
+        self.core.emit(env, Body::ThreadEnd);
         let one = self.thread(thread)?;
         one.ended = true;
         let mut roots: Vec<_> = std::mem::take(&mut one.variables)
@@ -212,7 +212,7 @@ impl<'s> RefVm<'s> {
         }
         one.stack.push(CallFrame { line: -1, method });
         let env = one.env;
-        self.core.tell(env, Body::MethodEntry { method });
+        self.core.emit(env, Body::MethodEntry { method });
         Ok(())
     }
 
@@ -224,7 +224,7 @@ impl<'s> RefVm<'s> {
         let one = self.thread(thread)?;
         let env = one.env;
         if let Some(CallFrame { method, .. }) = one.stack.pop() {
-            self.core.tell(env, Body::MethodExit { method });
+            self.core.emit(env, Body::MethodExit { method });
         }
         Ok(())
     }
@@ -355,7 +355,7 @@ impl<'s> RefVm<'s> {
 
     /// Ends the VM: `JVM_SHUT_DOWN`.
     pub fn shut_down(&mut self) {
-        self.core.tell(VM_THREAD, Body::JvmShutDown);
+        self.core.emit(VM_THREAD, Body::JvmShutDown);
     }
 
     /// Collections so far.
@@ -386,10 +386,10 @@ impl<'s> RefVm<'s> {
     }
 
     /// Emits how full each arena is.
-    pub fn tell_arenas(&mut self) {
+    pub fn emit_arenas(&mut self) {
         for space in self.collector.spaces() {
             let item = Item::ArenaState(space.state());
-            self.core.tell_item(VM_THREAD, &item);
+            self.core.emit_item(VM_THREAD, &item);
         }
     }
 
@@ -467,7 +467,7 @@ impl<'s> RefVm<'s> {
             age: 0,
             count: 0,
         });
-        self.core.tell_alloc(env, at);
+        self.core.emit_alloc(env, at);
         Ok(at)
     }
 }

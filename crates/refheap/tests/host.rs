@@ -30,7 +30,7 @@ fn ran(switches: Switches, sink: impl FnMut(EnvId, &Item) + 'static) -> RefVm<'s
 }
 
 #[test]
-fn nothing_is_told_that_is_not_switched_on() {
+fn nothing_is_reported_that_is_not_switched_on() {
     let mut vm = ran(Switches::NONE, |_, item| {
         assert!(!matches!(item, Item::Event { .. }), "{item:?}");
     });

@@ -51,43 +51,43 @@ fn config() -> impl Strategy<Value = Config> {
 }
 
 /// What the events say.
-struct Told {
+struct Received {
     lifetimes: Lifetimes,
     finishes: Vec<(u64, usize)>,
     frees_in_arena_deletes: u64,
 }
 
-type Shared = Rc<RefCell<Told>>;
+type Shared = Rc<RefCell<Received>>;
 
 fn started(config: &Config) -> (RefVm<'static>, Shared) {
-    let told = Rc::new(RefCell::new(Told {
+    let reported = Rc::new(RefCell::new(Received {
         lifetimes: Lifetimes::new(config.gc == Gc::ReferenceCounting),
         finishes: Vec::new(),
         frees_in_arena_deletes: 0,
     }));
-    let inner = Rc::clone(&told);
+    let inner = Rc::clone(&reported);
     let sink = Box::new(move |env, item: &Item| {
-        let told = &mut *inner.borrow_mut();
+        let reported = &mut *inner.borrow_mut();
         if let Item::Event { requested, body } = item {
             let event = VmEvent {
                 env,
                 requested: *requested,
                 body: body.clone(),
             };
-            if let Err(violation) = told.lifetimes.check(&event) {
+            if let Err(violation) = reported.lifetimes.check(&event) {
                 panic!("{violation}");
             }
             match body {
                 Body::GcFinish(info) => {
-                    let alive = told.lifetimes.objects().len();
-                    told.finishes.push((info.used_objects, alive));
+                    let alive = reported.lifetimes.objects().len();
+                    reported.finishes.push((info.used_objects, alive));
                 }
-                Body::ObjectFree { .. } => told.frees_in_arena_deletes += 1,
+                Body::ObjectFree { .. } => reported.frees_in_arena_deletes += 1,
                 _ => {}
             }
         }
     });
-    (RefVm::new(config.clone(), Switches::all(), sink), told)
+    (RefVm::new(config.clone(), Switches::all(), sink), reported)
 }
 
 fn variable(number: u8) -> Variable {
@@ -156,7 +156,7 @@ fn truth(vm: &RefVm<'_>) -> BTreeMap<ObjectHandle, u32> {
 }
 
 fn check(config: &Config, steps: &[Step]) {
-    let (mut vm, told) = started(config);
+    let (mut vm, reported) = started(config);
     vm.define_class("Node", 2, 0, &[]);
     vm.define_class("Wide", 5, 20, &[]);
     let mut threads: Vec<_> = (0..3).filter_map(|_| vm.start_thread("t").ok()).collect();
@@ -169,14 +169,14 @@ fn check(config: &Config, steps: &[Step]) {
     };
     for step in steps {
         let live_before = vm.reachable().len();
-        let finishes = told.borrow().finishes.len();
+        let finishes = reported.borrow().finishes.len();
         let outcome = perform(&mut vm, &mut threads, step);
         assert!(
             matches!(outcome, Ok(()) | Err(VmFault::OutOfMemory(_))),
             "{step:?}: {outcome:?}"
         );
-        let told = told.borrow();
-        let replayed: BTreeMap<_, _> = told
+        let reported = reported.borrow();
+        let replayed: BTreeMap<_, _> = reported
             .lifetimes
             .objects()
             .iter()
@@ -189,7 +189,7 @@ fn check(config: &Config, steps: &[Step]) {
             live.is_subset(&known),
             "something alive was freed by {step:?}"
         );
-        for (used, alive) in &told.finishes[finishes..] {
+        for (used, alive) in &reported.finishes[finishes..] {
             assert_eq!(*used, *alive as u64);
             if collects_all {
                 assert_eq!(*alive, live_before, "in {step:?}");
@@ -199,11 +199,11 @@ fn check(config: &Config, steps: &[Step]) {
         if explicit_full && (collects_all || config.gc == Gc::Generational && config.heap > 2048) {
             assert_eq!(known, live);
         }
-        assert!(!told.lifetimes.in_gc());
+        assert!(!reported.lifetimes.in_gc());
     }
     if config.gc == Gc::TwoSpaceCopying {
         assert_eq!(
-            told.borrow().frees_in_arena_deletes,
+            reported.borrow().frees_in_arena_deletes,
             0,
             "its objects go with their arena"
         );
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn with_room_enough_a_full_collection_leaves_only_what_lives(
+    fn with_room_enough_a_full_collection_leaves_only_live_objects(
         config in config(),
         steps in prop::collection::vec(step(), 1..250),
     ) {
@@ -230,13 +230,13 @@ proptest! {
 #[test]
 fn the_same_script_gives_the_same_events() {
     let run = || {
-        let mut told = Vec::new();
-        let sink = Box::new(|env, item: &Item| told.push((env, item.clone())));
+        let mut reported = Vec::new();
+        let sink = Box::new(|env, item: &Item| reported.push((env, item.clone())));
         let mut vm = RefVm::new(Config::new(Gc::Generational), Switches::all(), sink);
         let script: refheap::Script = refheap::script::DEFAULT.parse().unwrap();
         refheap::script::run(&script, &mut vm).unwrap();
         drop(vm);
-        told
+        reported
     };
     assert_eq!(run(), run());
 }

@@ -68,6 +68,22 @@ impl Params {
         }
     }
 
+    /// One of some words.
+    pub fn one_of(
+        &self,
+        name: &str,
+        words: &[&'static str],
+    ) -> Result<Option<&'static str>, Fault> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let word = words.iter().find(|word| **word == text);
+        let expected = || format!("{name}={text}: expected one of {}", words.join(", "));
+        word.copied()
+            .map(Some)
+            .ok_or_else(|| Fault::bad(expected()))
+    }
+
     /// `1` or `true`.
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some("1" | "true"))

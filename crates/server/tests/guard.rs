@@ -116,8 +116,8 @@ fn a_file_that_is_no_dump_is_a_fault_in_words() {
     let (_dir, running) = a_server();
     let state = format!("/{}/api/v1/state", running.token());
     testkit::until(|| {
-        let said = ask(&running, &state, &[]).1;
-        said.contains("\"failed\"").then_some(()).ok_or(said)
+        let printed = ask(&running, &state, &[]).1;
+        printed.contains("\"failed\"").then_some(()).ok_or(printed)
     });
     let (status, answer) = ask(
         &running,

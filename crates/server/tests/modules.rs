@@ -17,8 +17,8 @@ fn ran(
     let mut command = Command::new(program);
     match command.args(arguments).current_dir(folder).output() {
         Ok(ran) => {
-            let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-            Some((ran.status.success(), said))
+            let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+            Some((ran.status.success(), printed))
         }
         Err(error) => {
             let reason = format!("{program}: {error}");
@@ -30,11 +30,11 @@ fn ran(
 
 #[test]
 fn the_modules_of_the_pages_pass_their_own_tests() {
-    let Some((passed, said)) = ran("node", TESTS, &["--test"], testkit::Need::Node) else {
+    let Some((passed, printed)) = ran("node", TESTS, &["--test"], testkit::Need::Node) else {
         return;
     };
-    assert!(passed, "{said}");
-    assert!(!said.contains("# tests 0"), "no test ran: {said}");
+    assert!(passed, "{printed}");
+    assert!(!printed.contains("# tests 0"), "no test ran: {printed}");
 }
 
 /// Faults that a linter finds: code without effect, comparisons that convert their sides, variables that never change.
@@ -49,22 +49,25 @@ fn a_linter_finds_no_fault_in_the_modules_of_the_pages() {
         "report/src/html/page.js",
     ];
     // It takes no path that leads upwards.
-    let Some((passed, said)) = ran("oxlint", "..", &arguments, testkit::Need::Oxlint) else {
+    let Some((passed, printed)) = ran("oxlint", "..", &arguments, testkit::Need::Oxlint) else {
         return;
     };
-    assert!(passed, "{said}");
-    assert!(!said.contains("on 0 files"), "nothing was checked: {said}");
+    assert!(passed, "{printed}");
+    assert!(
+        !printed.contains("on 0 files"),
+        "nothing was checked: {printed}"
+    );
 }
 
 /// Types, from what the browser defines and from comments; names that nothing uses; cases that fall through.
 #[test]
 fn the_modules_of_the_pages_have_consistent_types() {
     let arguments = ["--project", "tsconfig.json", "--listFiles"];
-    let Some((passed, said)) = ran("tsc", TESTS, &arguments, testkit::Need::Tsc) else {
+    let Some((passed, printed)) = ran("tsc", TESTS, &arguments, testkit::Need::Tsc) else {
         return;
     };
     let (files, faults): (Vec<&str>, Vec<&str>) =
-        said.lines().partition(|line| line.starts_with('/'));
+        printed.lines().partition(|line| line.starts_with('/'));
     assert!(passed, "{}", faults.join("\n"));
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
     for module in std::fs::read_dir(web).expect("the modules") {

@@ -110,7 +110,7 @@ const ENDLESS: &str =
     "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
 
 #[test]
-fn a_query_ends_at_its_time_and_when_nobody_waits() {
+fn a_query_ends_at_its_time_limit_and_when_no_one_waits() {
     let site = Site::new();
     let answer = site.get(&format!("{}&seconds=1", query(ENDLESS)));
     assert_eq!(answer["cut"], "time");

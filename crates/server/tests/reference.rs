@@ -1,6 +1,8 @@
 //! The generated parts of the reference against the declarations that they follow from.
 
 use live_analysis::allocations::By;
+use live_analysis::classes;
+use live_analysis::instances::{self, Uniq};
 use server::explorer::{describe, view_names};
 use server::live::doors;
 use server::reference::{parts, schemas};
@@ -81,25 +83,26 @@ fn every_view_of_a_running_program_is_described_and_no_other() {
 
 /// The page has a title for each group, in the order of the declaration.
 #[test]
-fn the_page_groups_allocations_by_the_words_that_are_declared() {
-    let path = workspace().join("crates/server/web/live_tables.js");
-    let text = std::fs::read_to_string(path).expect("the module");
-    for (table, words) in [
-        ("const JAVA = ", &By::WORDS[..]),
-        ("const NATIVE = ", &By::NATIVE),
+fn the_page_offers_the_words_that_are_declared() {
+    for (file, list, words) in [
+        ("live_tables.js", "const JAVA = ", &By::WORDS[..]),
+        ("live_tables.js", "const NATIVE = ", &By::NATIVE),
+        ("live_tables.js", "const sources = ", &classes::SOURCES),
+        ("live_objects.js", "const sources = ", &instances::SOURCES),
+        ("live_objects.js", "const FORMS = ", &Uniq::WORDS),
     ] {
-        let line = text.lines().find(|line| line.starts_with(table));
-        let choices = line
-            .and_then(|line| line.split("by: [").nth(1))
-            .unwrap_or_default();
-        let mut found: Vec<&str> = choices
-            .split("[\"")
-            .skip(1)
-            .filter_map(|it| it.split('"').next())
+        let path = workspace().join("crates/server/web").join(file);
+        let text = std::fs::read_to_string(path).expect("the module");
+        let begin = text.find(list).expect("the list") + list.len();
+        let end = text[begin..].find(";\n").expect("its end") + begin;
+        let choices = text[begin..end].split("[\"").skip(1);
+        let choices = choices.filter_map(|it| it.split('"').next());
+        // One that is empty stands for none; numbers at the end are steps, another parameter.
+        let found: BTreeSet<&str> = choices
+            .map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()))
+            .filter(|word| !word.is_empty())
             .collect();
-        let mut words = words.to_vec();
-        found.sort_unstable();
-        words.sort_unstable();
-        assert_eq!(found, words, "{table}");
+        let declared: BTreeSet<&str> = words.iter().copied().collect();
+        assert_eq!(found, declared, "{file}: {list}");
     }
 }

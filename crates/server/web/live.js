@@ -108,7 +108,7 @@ async function begin() {
   withSources(state.sources);
   await timeline.load();
   bar.update(state);
-  const site = start({ root, title: root.dataset.title, views, ask, carried, tools: () => [h("a", { href: root.dataset.plain }, "Plain pages")] });
+  const site = start({ root, title: root.dataset.title, views, ask, carried, tools: () => [h("a", { href: root.dataset.plain }, "No-JavaScript version")] });
   let busy = false;
   let seen = null;
   follow("state", async (next) => {
@@ -143,4 +143,4 @@ async function begin() {
   });
 }
 
-begin().catch((error) => fill(root, notice("bad", "This page cannot be shown.", h("p", null, error.message), h("p", null, h("a", { href: root.dataset.plain }, "Plain pages")))));
+begin().catch((error) => fill(root, notice("bad", "This page cannot be shown.", h("p", null, error.message), h("p", null, h("a", { href: root.dataset.plain }, "No-JavaScript version")))));

@@ -21,8 +21,8 @@ function ownCode(state, refresh) {
   const failed = faultLine();
   const set = (on) => () => tryCommand("own", { on: on ? 1 : 0 }, refresh);
   if (state.own_code)
-    return h("p", null, "Objects are asked: their own toString, hashCode, equals and compareTo run inside the program. ", h("button", { id: "own-off", onclick: set(false) }, "Ask no more"), failed);
-  return h("details", { id: "own" }, h("summary", null, "Ask the objects themselves"),
+    return h("p", null, "The agent calls toString, hashCode, equals and compareTo of these objects inside the program. ", h("button", { id: "own-off", onclick: set(false) }, "Stop calling program code"), failed);
+  return h("details", { id: "own" }, h("summary", null, "Call toString, equals, hashCode"),
     h("p", null, h("b", null, "This runs code of the program: "), "toString, hashCode, equals and compareTo of these objects, on a thread of the agent's own. ",
       "Such code may change what the objects hold, take locks, do I/O, or never return. What it throws is shown; a call that takes longer than two seconds times out, ",
       "and its thread keeps running in the program (with two such threads no more calls are made)."),
@@ -52,7 +52,7 @@ export async function instances(state, { params, ask, refresh }) {
   const answer = await ask(view, asked);
   const select = (label, key, values, chosen) => h("label", null, `${label} `, h("select", { class: "bar-field", onchange: (e) => change({ [key]: e.target.value, offset: "" }) },
     values.map(([value, title]) => h("option", { value, selected: value === chosen }, title))));
-  const sources = [["", "Best there is"], ["live", "The program now"], ["dump", "Heap dump"], TIMED.includes(by) ? ["recording", "All that was allocated"] : null].filter(Boolean);
+  const sources = [["", "Auto"], ["live", "The program now"], ["dump", "Heap dump"], TIMED.includes(by) ? ["recording", "All that was allocated"] : null].filter(Boolean);
   // Live objects compute what they are sorted by, so columns without values can be chosen, too.
   const orders = answer.columns.filter((c) => c.sorted).map((c) => [c.name, c.title]);
   const name = by ? (r) => (r.stack.length ? frames(r.stack) : h("span", { class: "val" }, r.value))

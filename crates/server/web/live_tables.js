@@ -165,7 +165,7 @@ export async function classes({ params, ask }) {
   const name = (r) => [h("a", { href: to("instances", { class: r.class, ...ranged(params), at: params.at }) }, className(r.class)), details(answer, r)];
   const columns = described(answer, name);
   const apart = (name, title) => h("a", { href: to("classes", { ...params, [name]: params[name] ? "" : "1", offset: "" }) }, `${title} ${params[name] ? "together" : "apart"}`);
-  const sources = [["", "Best there is"], ["recording", "Recording"], ["dump", "Heap dump"], ["vm", "The VM's histogram"]];
+  const sources = [["", "Auto"], ["recording", "Recording"], ["dump", "Heap dump"], ["vm", "The VM's histogram"]];
   return [
     choice("source", sources, params.source || "", (word) => to("classes", { ...params, source: word, offset: "" })),
     filters(params, "class"),
@@ -186,7 +186,7 @@ export async function advice({ params, ask }) {
       table({ columns: sortedHere(described(answer, name), answer), rows: answer.rows, label, empty }), downloads(view, { ...asked, ...more })];
   };
   return [
-    h("h2", null, "Grows over collections"), shown(growth, "growth", {}, "Growth", "No site has grown from collection to collection."),
+    h("h2", null, "Still growing after GC"), shown(growth, "growth", {}, "Growth", "No site has grown from collection to collection."),
     h("h2", null, "Could be saved"), kinds.dump ? h("p", { class: "dim" }, `From heap dump ${kinds.dump}. Kinds overlap.`) : null,
     shown(sites, "savings", {}, "Savings", "Nothing."),
     kinds.dump ? [h("h3", null, "By kind"), shown(kinds, "savings", { by: "kind" }, "Savings by kind", "Nothing.")] : null,

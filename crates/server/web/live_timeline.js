@@ -224,7 +224,7 @@ export function commands() {
   };
   let recording = false;
   let sampling = false;
-  let said = null;
+  let shown = null;
   const mode = h("select", { id: "mode", "aria-label": "What to record" },
     h("option", { value: "full" }, "every allocation"), h("option", { value: "sampled:16384" }, "sampled, 16 KiB"),
     h("option", { value: "sampled:65536" }, "sampled, 64 KiB"), h("option", { value: "sampled:524288" }, "sampled, 512 KiB"));
@@ -238,14 +238,14 @@ export function commands() {
     h("option", { value: "1" }, "every native block"));
   const interval = h("select", { id: "interval", "aria-label": "Time between two measurements", onchange: () => run("interval", { ms: interval.value })() },
     [100, 250, 1000, 5000].map((ms) => h("option", { value: String(ms) }, ms < 1000 ? `${ms} ms` : `${ms / 1000} s`)));
-  const text = h("input", { id: "mark-text", placeholder: "what happens now", size: "14", "aria-label": "Text of a mark",
+  const text = h("input", { id: "mark-text", placeholder: "Label", size: "14", "aria-label": "Label of a marker",
     onkeydown: (event) => { if (event.key === "Enter") mark(); } });
   const mark = async () => {
     if (await run("mark", { text: text.value })()) text.value = "";
   };
   const explore = h("span");
   const buttons = [h("button", { id: "gc", onclick: run("gc") }, "Force GC"), h("button", { id: "dump", onclick: run("dump") }, "Heap dump"), record];
-  const marked = h("button", { id: "mark", onclick: mark }, "Mark");
+  const marked = h("button", { id: "mark", onclick: mark }, "Add marker");
   const group = (...parts) => h("span", { class: "together" }, parts);
   const cpu = h("button", { id: "cpu", onclick: run("cpu", () => ({ on: sampling ? 0 : 1 })) }, "Sample the CPU");
   const choices = h("details", { id: "choices" }, h("summary", null, "Options"),
@@ -272,7 +272,7 @@ export function commands() {
       if (document.activeElement !== interval) interval.value = String(state.interval_ms);
       fill(busy, state.busy ? `${state.busy}…` : !state.recording ? ""
         : state.recording.on && !state.recording.counting ? "changing classes; waiting for the first allocation" : counted(state));
-      if (state.error !== said) fill(failed, said = state.error);
+      if (state.error !== shown) fill(failed, shown = state.error);
     },
   };
 }

@@ -35,7 +35,7 @@ export function steps(list) {
     columns: [
       { title: "Retained", num: true, cell: (r) => bytes(r.step.retained) },
       { title: "Field and object", cell: (r) => h("div", { class: "indent", vars: { "--d": String(r.depth) } },
-        r.field ? [h("b", { class: "field" }, r.field), " → "] : null, object(r.step), r.direct ? null : h("span", { class: "dim" }, " (held by several together)")) },
+        r.field ? [h("b", { class: "field" }, r.field), " → "] : null, object(r.step), r.direct ? null : h("span", { class: "dim" }, " (shared: several paths lead to it)")) },
     ],
   });
 }

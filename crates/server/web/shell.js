@@ -38,11 +38,11 @@ const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?
 /** What stands in the place of an answer that did not come. */
 export function faultNotice(fault, again) {
   if (fault.kind === "not_ready" || fault.kind === "later")
-    return notice("wait", "Not yet", h("p", null, `${sentence(fault.message)} This view opens by itself as soon as it can.`));
+    return notice("wait", "Computing...", h("p", null, `${sentence(fault.message)} This view opens when the answer is ready.`));
   if (fault.kind === "offline")
     return notice("bad", "No connection", h("p", null, sentence(fault.message)), h("button", { onclick: again }, "Try again"));
-  const title = { not_found: "Not found", bad_request: "This cannot be asked" }[fault.kind] || "This went wrong";
-  const whole = fault.kind === "bad_request" ? h("p", null, h("a", { href: to(here().name) }, "This view without choices")) : null;
+  const title = { not_found: "Not found", bad_request: "Invalid filter" }[fault.kind] || "Request failed";
+  const whole = fault.kind === "bad_request" ? h("p", null, h("a", { href: to(here().name) }, "Clear filters")) : null;
   return notice("bad", title, h("p", null, sentence(fault.message)), whole);
 }
 

@@ -178,7 +178,7 @@ function treeTable(answer, ask) {
     return row;
   };
   body.append(...answer.nodes.map((n) => line(n, 0)));
-  return h("div", { class: "scroll tree", own: true }, h("table", null, h("thead", null, h("tr", null, ["Shallow", "Retained", "Share"].map((t) => h("th", { class: "n" }, t)), h("th", null, "Object, and how many it dominates"))), body));
+  return h("div", { class: "scroll tree", own: true }, h("table", null, h("thead", null, h("tr", null, ["Shallow", "Retained", "Share"].map((t) => h("th", { class: "n" }, t)), h("th", null, "Object; children"))), body));
 }
 
 const SHAPES = [["tree", "Tree"], ["map", "Treemap"], ["class", "By class"], ["package", "By package"], ["loader", "By loader"]];

@@ -21,7 +21,7 @@ const EXAMPLES = [
 
 const ROWS = 1000;
 const LONGEST = 300;
-const DIALECTS = [["", "recognise the language"], ["sql", "SQL"], ["oql", "MAT OQL"], ["jhat", "jhat OQL"]];
+const DIALECTS = [["", "Auto-detect"], ["sql", "SQL"], ["oql", "MAT OQL"], ["jhat", "jhat OQL"]];
 const NAMES = Object.fromEntries(DIALECTS);
 
 // True when the last query was started from the keyboard, which then stays in the editor.
@@ -240,8 +240,8 @@ export const query = {
     if (typing) setTimeout(() => box.focus());
     typing = false;
     const nodes = [editor(box),
-      h("div", { class: "controls" }, h("button", { class: "run", onclick: run, title: "Ctrl+Enter" }, "Run"), lang, h("button", { onclick: plan }, "Plan"), p.text ? h("a", { href: to("query") }, "Examples") : null),
-      proposals.list, later("History", past), later("What can be named", names), p.text ? null : cards(EXAMPLES), result].filter(Boolean);
+      h("div", { class: "controls" }, h("button", { class: "run", onclick: run, title: "Ctrl+Enter" }, "Run"), lang, h("button", { onclick: plan }, "Explain"), p.text ? h("a", { href: to("query") }, "Examples") : null),
+      proposals.list, later("History", past), later("Tables and columns", names), p.text ? null : cards(EXAMPLES), result].filter(Boolean);
     // They know one another.
     for (const node of nodes) node.own = true;
     page = { asked, box, result, nodes };
@@ -263,7 +263,7 @@ async function answer(context, p, box, result) {
   } catch (fault) {
     if (context.signal.aborted) return;
     if (fault.name === "AbortError") shown = notice("", "Stopped", h("p", null, "The query was stopped before its answer was there."));
-    else if (fault.kind === "not_ready") shown = notice("wait", "Not yet", h("p", null, `${fault.message}. The answer appears as soon as it can.`));
+    else if (fault.kind === "not_ready") shown = notice("wait", "Computing...", h("p", null, `${fault.message}. The answer appears here when it is ready.`));
     else shown = wrong(fault, box);
   }
   fill(result, shown);

@@ -66,8 +66,8 @@ fn build(folder: &Path) {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     std::fs::write(stamp, run).expect("a stamp in the target folder");
 }
 

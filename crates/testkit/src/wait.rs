@@ -18,7 +18,7 @@ pub fn until<T, E: Display>(mut look: impl FnMut() -> Result<T, E>) -> T {
     loop {
         match look() {
             Ok(found) => return found,
-            Err(said) => assert!(begun.elapsed() < PATIENCE, "waited in vain: {said}"),
+            Err(printed) => assert!(begun.elapsed() < PATIENCE, "waited in vain: {printed}"),
         }
         std::thread::sleep(Duration::from_millis(5));
     }

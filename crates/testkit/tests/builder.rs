@@ -30,8 +30,8 @@ fn reference(name: &str, bytes: &[u8]) -> Option<Json> {
         );
         return None;
     };
-    let said = String::from_utf8_lossy(&ran.stderr);
-    Some(serde_json::from_slice(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {said}")))
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    Some(serde_json::from_slice(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {printed}")))
 }
 
 fn every_record(version: Version, id_size: IdSize) -> Vec<u8> {

@@ -106,8 +106,8 @@ fn jdks_say_the_version_that_they_are_listed_with() {
         let asked = std::process::Command::new(jdk.tool("java"))
             .arg("-version")
             .output();
-        let said = asked.expect("java runs").stderr;
-        let said = String::from_utf8_lossy(&said).into_owned();
+        let printed = asked.expect("java runs").stderr;
+        let printed = String::from_utf8_lossy(&printed).into_owned();
         let compiles = jdk.tool("javac").is_file();
         let tools = if compiles { "" } else { ", no compiler" };
         println!(
@@ -116,6 +116,6 @@ fn jdks_say_the_version_that_they_are_listed_with() {
             jdk.vendor,
             jdk.home.display()
         );
-        assert!(said.contains(&jdk.full_version), "{jdk:?}: {said}");
+        assert!(printed.contains(&jdk.full_version), "{jdk:?}: {printed}");
     }
 }

@@ -36,5 +36,5 @@ pub use heap::used_monitors::{monitor_record, status_of, used_monitors};
 pub use instrument::natives;
 pub use threads::background::retransform_all;
 pub use threads::envs::ThreadEnvs;
-pub use vm::config::{Clock, Config, Follow, NativeStacks, WhenExhausted};
+pub use vm::config::{Clock, Config, NativeStacks, Track, WhenExhausted};
 pub use vm::hotspot::{HotSpot, Setup};

@@ -25,7 +25,7 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
         ("tracker", "HprofAsk"),
         ("tracker", "HprofSample"),
         ("tracker", "HprofPark"),
-        ("../jvmpi-bridge/java", "JvmpiBirth"),
+        ("../jvmpi-bridge/java", "JvmpiNewObject"),
     ] {
         let folder = here.join(folder);
         let out = tempfile::tempdir().expect("temporary folder");
@@ -35,8 +35,8 @@ fn committed_classes_are_compiled_from_the_source_beside_them() {
             .arg(folder.join(format!("{name}.java")))
             .output()
             .expect("javac runs");
-        let said = String::from_utf8_lossy(&status.stderr);
-        assert!(status.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&status.stderr);
+        assert!(status.status.success(), "{printed}");
         let fresh = fs::read(out.path().join(format!("java/lang/{name}.class")));
         let kept = fs::read(folder.join(format!("{name}.class"))).expect("committed");
         assert!(

@@ -1,8 +1,8 @@
 package java.lang;
 
 /**
- * Told of each object that Java code makes, by code that birth_calls.rs inserts into Object's constructor
- * and behind instructions that make arrays; tells native code of one per so many bytes. For VMs before
+ * Receives each object that Java code makes, by code that new_object_calls.rs inserts into Object's constructor
+ * and behind instructions that make arrays; reports one per so many bytes to native code. For VMs before
  * 11, which do not sample themselves.
  *
  * It must not be instrumented itself, and calls nothing but native methods.
@@ -13,12 +13,12 @@ public final class HprofSample {
     /** Counters of bytes, each for the threads of some hashes, and so far apart that they share no cache line. */
     private static final int COUNTERS = 64;
     private static final int APART = 16;
-    /** Bytes to the next object that is told. Threads that meet in one lose some bytes to each other. */
+    /** Bytes to the next sampled object. Threads that meet in one lose some bytes to each other. */
     private static final long[] left = new long[(COUNTERS + 1) * APART];
     /** Sizes of instances: the identity hash of a class above, bytes below. No class is kept alive. */
     private static final long[] sizes = new long[1 << 12];
 
-    /** Whether objects are told. */
+    /** Whether objects are sampled. */
     static boolean on;
     /** Bytes before the elements of an array. */
     static int base;
@@ -67,11 +67,11 @@ public final class HprofSample {
     private static void count(Object made, long bytes) {
         int at = (System.identityHashCode(Thread.currentThread()) & COUNTERS - 1) * APART + APART;
         long rest = left[at] - bytes;
-        left[at] = rest < 0 ? told(made) : rest;
+        left[at] = rest < 0 ? sampled(made) : rest;
     }
 
     /** Takes an object, and gives how many bytes are made before the next one. */
-    private static native int told(Object made);
+    private static native int sampled(Object made);
 
     /** Bytes of an object. */
     private static native int size(Object made);

@@ -4,7 +4,7 @@ package java.lang;
  * What instrumented code calls. One object per thread holds its counters in plain
  * arrays that only this thread writes; native code reads them when a report is
  * due and is called only when something is seen for the first time, or an object
- * is to be followed.
+ * is to be tracked.
  *
  * The class is defined in the boot loader before any class is instrumented, so it
  * must not be instrumented itself and must not call what is, nor what a program can
@@ -26,13 +26,13 @@ package java.lang;
  */
 public final class HprofTracker {
     /** Fills unused slots of tables; it has no owner. */
-    static final HprofTracker nobody = new HprofTracker();
+    static final HprofTracker noThread = new HprofTracker();
     /** Objects of all threads that are not virtual, by thread id. */
-    static HprofTracker[] table = {nobody};
-    /** The same while allocations are counted, else a table that nobody is in. */
+    static HprofTracker[] table = {noThread};
+    /** The same while allocations are counted, else a table without threads. */
     static HprofTracker[] counting = table;
     /** Objects of the virtual threads that live and have counted something, by thread id. */
-    static HprofTracker[] guests = {nobody};
+    static HprofTracker[] guests = {noThread};
     /** Objects that virtual threads had which have ended, linked by host. */
     static HprofTracker free;
     /** All objects that hold tables for virtual threads. */
@@ -72,13 +72,13 @@ public final class HprofTracker {
     static final int[] arrayShift = new int[12];
     /** Object alignment minus one. */
     static final int alignMask;
-    /** Sites that make very many objects have only a part of them followed. */
+    /** Sites that make very many objects have only a part of them tracked. */
     static final boolean adaptive;
-    /** Binary logarithm of the objects of a site that are all followed, if the thread has few sites. */
+    /** Binary logarithm of the objects of a site that are all tracked, if the thread has few sites. */
     static final int exactShift;
     /** Stacks are sampled, and a context is one allocating instruction, or 0 where none with inserted code allocates. */
     static final boolean stacksSampled;
-    /** Objects of a thread that are followed before it has fewer followed of each site. */
+    /** Objects of a thread that are tracked before it has fewer tracked of each site. */
     private static final int MUCH = 1 << 19;
     /** The same is at least this then, however many sites the thread has. */
     private static final int LEAST_EXACT = 6;
@@ -148,7 +148,7 @@ public final class HprofTracker {
     long context;
     /**
      * Allocation sites: key, objects, bytes, and a word whose low half is the follow
-     * mask (every mask+1st is followed) and whose high half is the site's number.
+     * mask (every mask+1st is tracked) and whose high half is the site's number.
      */
     long[] sites;
     /** 64 minus the binary logarithm of the number of sites that fit. */
@@ -162,7 +162,7 @@ public final class HprofTracker {
     /** How many of these native code has taken over already. */
     int peeked;
     /** How many have been taken over in all. */
-    int followed;
+    int tracked;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
@@ -201,7 +201,7 @@ public final class HprofTracker {
         return (int) (unsafe != null ? unsafe.getLong(thread, tid) : thread.getId());
     }
 
-    /** The current thread's object, or null if it is not to be followed. */
+    /** The current thread's object, or null if it is not to be tracked. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
         HprofTracker[] all = table;
@@ -350,7 +350,7 @@ public final class HprofTracker {
         return before;
     }
 
-    /** At its end: what it interrupted goes on where it was. */
+    /** At its end: the interrupted call continues where it was. */
     public static void back(HprofTracker tracker, long context) {
         if (tracker != null) {
             tracker.context = context;
@@ -531,7 +531,7 @@ public final class HprofTracker {
     }
 
     /**
-     * Counts an object and has it followed until it dies, once as many are pending as fit. Seldom called for sites that
+     * Counts an object and has it tracked until it dies, once as many are pending as fit. Seldom called for sites that
      * make much, and not inlined, because a compiler takes long for a method in which it stands ten times.
      */
     @jdk.internal.vm.annotation.DontInline
@@ -555,7 +555,7 @@ public final class HprofTracker {
         } else if ((objects & objects - 1) == 0) {
             check(this, how);
         }
-        int exact = keeper.followed < MUCH ? exactShift : Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
+        int exact = keeper.tracked < MUCH ? exactShift : Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
         if (adaptive && objects >>> exact > (int) how) {
             all[at + 3] = how | (long) (int) how << 1 | 1;
         }
@@ -567,7 +567,7 @@ public final class HprofTracker {
             }
             keeper.pendingCount = 0;
             keeper.peeked = 0;
-            keeper.followed = Math.min(MUCH, keeper.followed + count);
+            keeper.tracked = Math.min(MUCH, keeper.tracked + count);
         }
     }
 
@@ -634,7 +634,7 @@ public final class HprofTracker {
         return tracker == null ? -1 : tracker.touch(method);
     }
 
-    /** Counts a call that nobody can find open, unless time is measured: then it is one like others. */
+    /** Counts a call that no one can find open, unless time is measured: then it is one like others. */
     private int touch(int method) {
         long now = perThread ? cpu : clock[0];
         long key = node << 32 | method;
@@ -680,7 +680,7 @@ public final class HprofTracker {
         all[slot + 1] &= NODE;
     }
 
-    /** Null if memory is short: the program has not asked for any, so it is told of nothing, and the call is not counted. */
+    /** Null if memory is short: the program has not requested any, so it receives no error, and the call is not counted. */
     private long[] growStack() {
         if (!mayGrow()) {
             return null;

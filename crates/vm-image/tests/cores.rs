@@ -31,8 +31,8 @@ fn core_of(program: &Program) -> Option<PathBuf> {
     match ran {
         Ok(ran) => {
             let path = PathBuf::from(format!("{}.{}", prefix.display(), program.pid()));
-            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-            assert!(path.is_file(), "{said}");
+            let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(path.is_file(), "{printed}");
             Some(path)
         }
         Err(_) => {

@@ -38,8 +38,8 @@ mod allowed {
 
 /// An assertion that fails with what was compared.
 macro_rules! allows {
-    ($difference:expr, $is_so:expr, $($said:tt)+) => {
-        assert!($is_so, "more than the difference {:?}: {}", $difference, format!($($said)+))
+    ($difference:expr, $is_so:expr, $($printed:tt)+) => {
+        assert!($is_so, "more than the difference {:?}: {}", $difference, format!($($printed)+))
     };
 }
 

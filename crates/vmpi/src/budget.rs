@@ -257,9 +257,9 @@ mod tests {
         let memory = Memory::new(Budget::LEAST);
         assert_eq!(memory.shortages().count(), 0);
         assert!(!memory.heap.take(Worth::Names, Budget::LEAST));
-        let said: Vec<String> = memory.shortages().collect();
+        let printed: Vec<String> = memory.shortages().collect();
         let expected = "memory= is reached in the Java heap: at most 0 of 4194304 bytes were in use, and more was \
                         refused 1 times";
-        assert_eq!(said, [expected]);
+        assert_eq!(printed, [expected]);
     }
 }

@@ -254,12 +254,12 @@ impl Rules {
             return Err(wrong(0, format!("more than {MOST_TEXT} bytes")));
         }
         let mut rules = Vec::new();
-        for (line, said) in (1..).zip(text.lines()) {
-            let said = said.trim();
-            if said.is_empty() || said.starts_with('#') {
+        for (line, printed) in (1..).zip(text.lines()) {
+            let printed = printed.trim();
+            if printed.is_empty() || printed.starts_with('#') {
                 continue;
             }
-            let words: Vec<&str> = said.split_whitespace().collect();
+            let words: Vec<&str> = printed.split_whitespace().collect();
             let [module, class, options] = words[..] else {
                 return Err(wrong(line, "expected MODULE CLASS OPTIONS".to_owned()));
             };

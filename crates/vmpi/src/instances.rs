@@ -98,12 +98,12 @@ pub struct ListedObject {
     /// Its size and capacity.
     pub fill: Fill,
     /// What it said of itself.
-    pub said: Said,
+    pub answer: OwnAnswer,
 }
 
 /// What an object said of itself. Nothing of what it was not asked, or what it threw at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct OwnAnswer {
     /// `hashCode`.
     pub hash: Option<i32>,
     /// `toString`, cut to the limit.
@@ -175,12 +175,12 @@ impl Listing {
             for number in [size, capacity, fill.capacity_bytes] {
                 out.extend(number.to_be_bytes());
             }
-            out.push(u8::from(row.said.hash.is_some()));
-            out.extend(row.said.hash.unwrap_or(0).to_be_bytes());
-            out.extend(row.said.group.to_be_bytes());
-            out.extend(row.said.rank.to_be_bytes());
-            put_maybe(&mut out, row.said.text.as_deref());
-            put_maybe(&mut out, row.said.fault.as_deref());
+            out.push(u8::from(row.answer.hash.is_some()));
+            out.extend(row.answer.hash.unwrap_or(0).to_be_bytes());
+            out.extend(row.answer.group.to_be_bytes());
+            out.extend(row.answer.rank.to_be_bytes());
+            put_maybe(&mut out, row.answer.text.as_deref());
+            put_maybe(&mut out, row.answer.fault.as_deref());
         }
         out
     }
@@ -265,7 +265,7 @@ impl Reader<'_> {
             capacity_bytes: self.long()?,
         };
         let (has_hash, hash) = (self.byte()? != 0, self.word()?.cast_signed());
-        row.said = Said {
+        row.answer = OwnAnswer {
             hash: has_hash.then_some(hash),
             group: self.word()?,
             rank: self.word()?,
@@ -282,7 +282,7 @@ mod tests {
 
     fn listing() -> Listing {
         let share = Share::new(0.25).unwrap();
-        let said = Said {
+        let answer = OwnAnswer {
             hash: Some(-7),
             text: Some("äb".to_owned()),
             group: 2,
@@ -299,7 +299,7 @@ mod tests {
                 capacity: None,
                 capacity_bytes: 80,
             },
-            said,
+            answer,
         };
         Listing {
             number: 4,

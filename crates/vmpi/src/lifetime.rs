@@ -34,14 +34,14 @@ pub enum Violation {
         id: u64,
     },
     /// An event places an object in an arena where it is not.
-    #[error("{event:?} puts object {id:#x} into arena {said}, it is in {real}")]
+    #[error("{event:?} puts object {id:#x} into arena {reported}, it is in {real}")]
     WrongArena {
         /// The event.
         event: EventKind,
         /// The object.
         id: u64,
         /// The event's arena.
-        said: u32,
+        reported: u32,
         /// The arena it was allocated in or moved to.
         real: u32,
     },
@@ -139,7 +139,7 @@ impl Lifetimes {
                     return Err(Violation::WrongArena {
                         event: kind,
                         id: m.object.0,
-                        said: m.arena.0,
+                        reported: m.arena.0,
                         real: real.0,
                     });
                 }
@@ -377,7 +377,7 @@ mod tests {
         assert!(matches!(
             check(events),
             Err(Violation::WrongArena {
-                said: 2,
+                reported: 2,
                 real: 1,
                 ..
             })

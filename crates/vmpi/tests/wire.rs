@@ -42,7 +42,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_thread_says_what_it_said(items in prop::collection::vec((0u64..4, crate::any::item()), 0..200)) {
+    fn every_thread_reads_what_it_wrote(items in prop::collection::vec((0u64..4, crate::any::item()), 0..200)) {
         let (got, damage) = decode(&encode(&Hello::default(), &items));
         prop_assert_eq!(damage, None);
         prop_assert_eq!(by_thread(&got), by_thread(&items));
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_found_and_nothing_wrong_is_told(
+    fn a_changed_byte_is_found_and_nothing_wrong_is_reported(
         items in prop::collection::vec((0u64..3, crate::any::item()), 1..60),
         at in 0.0..1.0f64,
         change in 1u8..=255,
@@ -159,10 +159,10 @@ fn what_a_stopped_reader_misses_is_counted_exactly() {
         name: "A".into(),
         ..ClassLoad::default()
     })));
-    let mut told = 0u64;
+    let mut reported = 0u64;
     for n in 0..100_000u64 {
         encoder.item(EnvId(1), &alloc(n * 3_333_333));
-        told += 1;
+        reported += 1;
         if n % 10_000 == 0 {
             encoder.item(EnvId(2), &class);
         }
@@ -200,7 +200,7 @@ fn what_a_stopped_reader_misses_is_counted_exactly() {
         })
         .sum();
     assert_eq!(lost, dropped);
-    assert_eq!(allocs + lost, told + 1);
+    assert_eq!(allocs + lost, reported + 1);
     assert_eq!(count(&|item| *item == class), 10, "definitions are kept");
     let place = |test: &dyn Fn(&Item) -> bool| got.iter().rposition(|(_, item)| test(item));
     assert!(place(&|item| matches!(item, Item::Lost { .. })) < place(&|item| *item == alloc(1)));

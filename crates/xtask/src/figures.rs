@@ -106,7 +106,7 @@ fn value(run: &str, parts: &[&str]) -> Option<String> {
         [line, what] if what.starts_with("says ") => {
             let wanted = what.strip_prefix("says ")?;
             lines(run, line)
-                .any(|said| said.contains(wanted))
+                .any(|printed| printed.contains(wanted))
                 .then(|| wanted.to_owned())
         }
         [line, column] => Some(shown(median(run, line, column)?, column)),

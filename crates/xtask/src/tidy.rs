@@ -1,7 +1,7 @@
 //! Rules about files: names of machines, phrases, lengths, front doors, lints, `unsafe`.
 
 use crate::source::{code_only, comments_only, functions, sentences_only};
-use crate::words::PHRASES;
+use crate::words::{NAMES, PHRASES};
 
 /// A Rust file stays under this many lines unless [`TABLES`] names it.
 pub const MAX_LINES: usize = 700;
@@ -92,18 +92,53 @@ pub fn phrases(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Phrases of [`PHRASES`] in the comments of Rust or JavaScript code.
+/// Words of [`NAMES`] in the names of Rust, JavaScript or Java code.
+pub fn names(path: &str, text: &str) -> Vec<String> {
+    let code = code_only(text);
+    let mut found = Vec::new();
+    for (i, line) in code.lines().enumerate() {
+        let names = line.split(|c: char| !c.is_ascii_alphanumeric());
+        for word in names.flat_map(camel_words) {
+            let known = NAMES
+                .iter()
+                .find(|(banned, _)| word.eq_ignore_ascii_case(banned));
+            found.extend(known.map(|(banned, better)| {
+                format!(
+                    "{path}:{}: a name with \"{banned}\"; better: {better}",
+                    i + 1
+                )
+            }));
+        }
+    }
+    found
+}
+
+/// The words of a name in camel case; a name in capitals is one word.
+fn camel_words(name: &str) -> Vec<&str> {
+    let bytes = name.as_bytes();
+    let is_start =
+        |at: &usize| bytes[*at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
+    let mut starts: Vec<usize> = (1..bytes.len()).filter(is_start).collect();
+    starts.push(name.len());
+    let mut from = 0;
+    let word = |end: &usize| &name[std::mem::replace(&mut from, *end)..*end];
+    starts.iter().map(word).collect()
+}
+
+/// Phrases of [`PHRASES`] in the comments of Rust, JavaScript or Java code.
 pub fn comment_phrases(path: &str, text: &str) -> Vec<String> {
     phrases(path, &comments_only(text))
 }
 
-/// Whether the comments of a file are checked.
+/// Whether the comments and names of a file are checked.
 pub fn has_comments(path: &str) -> bool {
-    let is_code = [".rs", ".js"].iter().any(|end| path.ends_with(end));
+    let is_code = [".rs", ".js", ".java"]
+        .iter()
+        .any(|end| path.ends_with(end));
     is_code && path.starts_with("crates/")
 }
 
-/// Phrases of [`PHRASES`] in the messages, labels and help texts of Rust or JavaScript code; tests at the end of a file
+/// Phrases of [`PHRASES`] in the messages, labels and help texts of Rust, JavaScript or Java code; tests at the end of a file
 /// are left out.
 pub fn text_phrases(path: &str, text: &str) -> Vec<String> {
     let tests = text.find("#[cfg(test)]\nmod tests");

@@ -1,4 +1,5 @@
-//! Phrases that the documents for users must not contain, and the words of the field to use instead.
+//! Phrases that documents, comments and messages must not contain, words that names in code must not contain, and the
+//! words of the field to use instead.
 
 /// A phrase, in lower case, and a better one. A phrase matches whole words in any case, across line
 /// breaks, outside of code; `'s` at the end of a word does not matter.
@@ -86,4 +87,17 @@ pub const PHRASES: &[(&str, &str)] = &[
     ("over the wire", "over the socket"),
     ("without script", "without JavaScript"),
     ("the same ways", "the same explorer"),
+];
+
+/// A word, in lower case, that no name in code contains, and a better one.
+pub const NAMES: &[(&str, &str)] = &[
+    ("told", "emitted, reported, received"),
+    ("tell", "emit, report, send"),
+    ("tells", "emits, reports"),
+    ("telling", "emitting"),
+    ("said", "printed, reported, answer"),
+    ("nobody", "none, no_one, no_thread"),
+    ("birth", "allocation, new_object"),
+    ("births", "allocations, new_objects"),
+    ("shelf", "saved_tables"),
 ];

@@ -54,12 +54,12 @@ fn the_suspects_of_a_failed_build_are_in_the_summary_and_in_a_small_dump() {
         .collect();
     assert_eq!(names.len(), 1, "{names:?}");
     let part = folder.path().join("out/suspects-1.hprof");
-    let said = Command::new(testkit::built::tenure())
+    let printed = Command::new(testkit::built::tenure())
         .arg("leaks")
         .arg(part)
         .output();
-    let said = said.expect("tenure").stdout;
-    assert!(String::from_utf8_lossy(&said).contains("SESSIONS"));
+    let printed = printed.expect("tenure").stdout;
+    assert!(String::from_utf8_lossy(&printed).contains("SESSIONS"));
     assert_eq!(
         fs::read_dir(&build).expect("a folder").count(),
         1,

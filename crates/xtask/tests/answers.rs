@@ -27,12 +27,12 @@ fn the_schema_files_are_those_of_the_types() {
 }
 
 #[test]
-fn every_answer_that_is_said_is_in_the_reference() {
+fn every_answer_that_is_reported_is_in_the_reference() {
     let types = declared().expect("the sources");
-    let said: BTreeSet<&str> = types.names().collect();
+    let printed: BTreeSet<&str> = types.names().collect();
     let listed = ANSWERS.iter().filter(|answer| answer.of.is_none());
     let listed: BTreeSet<&str> = listed.map(|answer| answer.name).collect();
-    assert_eq!(said, listed);
+    assert_eq!(printed, listed);
 }
 
 #[test]

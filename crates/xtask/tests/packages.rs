@@ -114,7 +114,7 @@ fn the_same_files_give_the_same_bytes_in_any_order() {
 fn checksums_are_those_that_sha256sum_finds() {
     let folder = folder();
     let test = "checksums of a release";
-    let Some(said) = shell(
+    let Some(printed) = shell(
         test,
         folder.path(),
         &["sha256sum"],
@@ -122,34 +122,35 @@ fn checksums_are_those_that_sha256sum_finds() {
     ) else {
         return;
     };
-    assert_eq!(said.matches(": OK").count(), made().len() - 1);
+    assert_eq!(printed.matches(": OK").count(), made().len() - 1);
 }
 
 #[test]
 fn an_archive_has_one_folder_with_sorted_names_and_one_time() {
     let folder = folder();
     let script = "tar tvzf tenure-1.2.3-x86_64-linux.tar.gz --numeric-owner --full-time";
-    let Some(said) = shell("an archive", folder.path(), &["tar"], script) else {
+    let Some(printed) = shell("an archive", folder.path(), &["tar"], script) else {
         return;
     };
-    let names: Vec<&str> = said
+    let names: Vec<&str> = printed
         .lines()
         .filter_map(|line| line.split(' ').next_back())
         .collect();
-    assert!(names.is_sorted(), "{said}");
+    assert!(names.is_sorted(), "{printed}");
     assert_eq!(names[0], "tenure-1.2.3-x86_64-linux/");
     assert!(
-        said.lines()
+        printed
+            .lines()
             .all(|line| line.contains(" 0/0 ") && line.contains("2023-11-14 22:13:20"))
     );
-    let program = said
+    let program = printed
         .lines()
         .find(|line| line.ends_with("bin/tenure"))
         .expect("a program");
     assert!(program.starts_with("-rwxr-xr-x"), "{program}");
     let script = "tar xzf tenure-1.2.3-aarch64-linux.tar.gz; tenure-1.2.3-aarch64-linux/bin/tenure";
-    let said = shell("an archive", folder.path(), &["tar"], script);
-    assert_eq!(said.as_deref(), Some("tenure of aarch64\n"));
+    let printed = shell("an archive", folder.path(), &["tar"], script);
+    assert_eq!(printed.as_deref(), Some("tenure of aarch64\n"));
 }
 
 #[test]
@@ -158,8 +159,8 @@ fn long_names_are_split_as_tar_wants_it_or_refused() {
     let long = format!("{}/{}", "a".repeat(90), "b".repeat(90));
     let tree = tar::tree("", &[File::plain(long.as_str(), "x")], TIME).expect("an archive");
     std::fs::write(folder.path().join("long.tar"), tree).expect("written");
-    if let Some(said) = shell("a long name", folder.path(), &["tar"], "tar tf long.tar") {
-        assert!(said.lines().any(|line| line == long), "{said}");
+    if let Some(printed) = shell("a long name", folder.path(), &["tar"], "tar tf long.tar") {
+        assert!(printed.lines().any(|line| line == long), "{printed}");
     }
     let too_long = File::plain("c".repeat(101), "x");
     assert!(tar::tree("", &[too_long], TIME).is_err());
@@ -171,7 +172,7 @@ fn dpkg_reads_the_package_and_finds_the_files_where_debian_has_them() {
     let script = "dpkg-deb --info tenure_1.2.3_arm64.deb; dpkg-deb --contents tenure_1.2.3_arm64.deb; \
         dpkg-deb --extract tenure_1.2.3_arm64.deb root; root/usr/bin/tenure; \
         gzip -dc root/usr/share/man/man1/tenure.1.gz";
-    let Some(said) = shell("a Debian package", folder.path(), &["dpkg-deb"], script) else {
+    let Some(printed) = shell("a Debian package", folder.path(), &["dpkg-deb"], script) else {
         return;
     };
     for expected in [
@@ -184,7 +185,7 @@ fn dpkg_reads_the_package_and_finds_the_files_where_debian_has_them() {
         "./usr/share/doc/tenure/copyright\n",
         "tenure of aarch64\nmanual",
     ] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
 }
 
@@ -206,11 +207,12 @@ assert program.external_attr >> 16 & 0o777 == 0o755
 assert program.date_time == (2023, 11, 14, 22, 13, 20)
 print(wheel.read("tenure-1.2.3.dist-info/WHEEL").decode())
 END"#;
-    let Some(said) = shell("a wheel", folder.path(), &["python3"], script) else {
+    let Some(printed) = shell("a wheel", folder.path(), &["python3"], script) else {
         return;
     };
     assert!(
-        said.contains("Tag: py3-none-manylinux_2_17_x86_64\nTag: py3-none-musllinux_1_1_x86_64\n")
+        printed
+            .contains("Tag: py3-none-manylinux_2_17_x86_64\nTag: py3-none-musllinux_1_1_x86_64\n")
     );
 }
 
@@ -236,7 +238,7 @@ for about in index["manifests"]:
     print(about["platform"]["architecture"], config["config"]["Entrypoint"])
 END
 tar tvf layer-arm64"#;
-    let Some(said) = shell(
+    let Some(printed) = shell(
         "an image",
         folder.path(),
         &["tar", "python3", "sha256sum"],
@@ -245,12 +247,12 @@ tar tvf layer-arm64"#;
         return;
     };
     assert!(
-        said.starts_with("amd64 ['/usr/bin/tenure']\narm64 "),
-        "{said}"
+        printed.starts_with("amd64 ['/usr/bin/tenure']\narm64 "),
+        "{printed}"
     );
     assert!(
-        said.contains("drwxrwxrwt") && said.contains("usr/lib/tenure/libhprof.so"),
-        "{said}"
+        printed.contains("drwxrwxrwt") && printed.contains("usr/lib/tenure/libhprof.so"),
+        "{printed}"
     );
 }
 
@@ -350,10 +352,10 @@ fn what_a_library_needs_is_what_readelf_lists() {
          readelf -W --dyn-syms {0}",
         testkit::built::agent().display()
     );
-    let Some(said) = shell("readelf", folder.path(), &["readelf"], &script) else {
+    let Some(printed) = shell("readelf", folder.path(), &["readelf"], &script) else {
         return;
     };
-    let (original, rest) = said.split_once("CHANGED").expect("both");
+    let (original, rest) = printed.split_once("CHANGED").expect("both");
     let (changed, symbols) = rest.split_once("SYMBOLS").expect("symbols");
     assert_eq!(original.matches("(NEEDED)").count(), needs.libraries.len());
     assert_eq!(changed.matches("(NEEDED)").count(), without);

@@ -20,8 +20,8 @@ fn x(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn succeeded(ran: &Output) -> String {
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{printed}");
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
@@ -61,8 +61,8 @@ fn an_installation_has_programs_agents_manual_pages_completions_and_licences() {
         .arg(dump)
         .arg("--no-index")
         .output();
-    let said = succeeded(&ran.expect("the installed program"));
-    assert!(said.contains("SESSIONS"), "{said}");
+    let printed = succeeded(&ran.expect("the installed program"));
+    assert!(printed.contains("SESSIONS"), "{printed}");
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn an_installed_program_finds_its_agent() {
 #[test]
 fn the_demo_finds_the_leak_of_its_bundled_dump() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let said = succeeded(&x(folder.path(), &["demo", "--bundled"]));
+    let printed = succeeded(&x(folder.path(), &["demo", "--bundled"]));
     assert!(
-        said.contains("Suspect 1") && said.contains("SESSIONS"),
-        "{said}"
+        printed.contains("Suspect 1") && printed.contains("SESSIONS"),
+        "{printed}"
     );
     let report = std::fs::read_to_string(folder.path().join("demo-out/report.html"));
     assert!(report.is_ok_and(|page| page.contains("SESSIONS")));

@@ -104,7 +104,7 @@ fn documents_use_the_words_of_the_field() {
 
 #[test]
 fn comments_use_the_words_of_the_field() {
-    let code = |comment: &str| format!("fn nobody() {{}}\n{comment}\nlet told = \"nobody\";\n");
+    let code = |comment: &str| format!("fn none() {{}}\n{comment}\nlet found = \"nobody\";\n");
     for comment in [
         "// As nobody said.",
         "/// What was\n/// kept.",
@@ -119,8 +119,29 @@ fn comments_use_the_words_of_the_field() {
 }
 
 #[test]
+fn names_in_code_use_the_words_of_the_field() {
+    let names = [
+        "fn was_told() {}",
+        "let saidSo = 1;",
+        "struct BirthTimes;",
+        "const NOBODY: u8 = 1;",
+    ];
+    for code in names {
+        breaks(tidy::names, "a.rs", code);
+    }
+    for code in [
+        "let tellers = 1;",
+        "say(\"nobody\"); // As told.",
+        "fn unsaid() {}",
+    ] {
+        keeps(tidy::names, "a.rs", code);
+    }
+    check(tidy::names, tidy::has_comments);
+}
+
+#[test]
 fn texts_for_users_use_the_words_of_the_field() {
-    let code = |text: &str| format!("fn nobody() {{ say(\"{text}\") }} // As told.\n");
+    let code = |text: &str| format!("fn none() {{ say(\"{text}\") }} // As told.\n");
     breaks(tidy::text_phrases, "a.rs", &code("As nobody said."));
     breaks(tidy::text_phrases, "a.rs", &code("What was \\\n    kept."));
     for text in ["nobody", "The {peer} is connected.", "See `nobody`."] {

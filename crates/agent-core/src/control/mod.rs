@@ -2,12 +2,12 @@
 //! Bytes in, values out: no socket here.
 
 mod decode;
-mod peer;
 pub mod secret;
+mod stream_meter;
 mod words;
 
 pub use decode::Decoder;
-pub use peer::{Form, Progress, StreamMeter};
+pub use stream_meter::{Form, Progress, StreamMeter};
 pub use words::{NoCommand, WORDS};
 
 /// A command of the collector.

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_tells_nothing_to_one_that_repeats_what_it_hears() {
+    fn an_agent_reports_nothing_to_one_that_repeats_what_it_hears() {
         let (one, mut other) = UnixStream::pair().unwrap();
         let echo = std::thread::spawn(move || {
             let mut bytes = [0; 40];

@@ -331,14 +331,14 @@ impl Options {
 
     /// Whether a collector receives the last counts when the VM ends without a dump. The original sent nothing;
     /// a user who watches a program also wants what came after the last request.
-    pub fn tells_last_counts(&self) -> bool {
+    pub fn writes_last_counts(&self) -> bool {
         let is_counted = self.heap.sites
             || self.heap.dump
             || self.heap.native.is_some()
             || self.heap.references
             || self.sampled.is_some();
-        let has_peer = self.output.target.is_collector();
-        is_counted && has_peer && !self.dump_on_exit && self.mode == Mode::Modern
+        let has_collector = self.output.target.is_collector();
+        is_counted && has_collector && !self.dump_on_exit && self.mode == Mode::Modern
     }
 
     /// True when a run with these options counts and reports the same; only its collector may be another.

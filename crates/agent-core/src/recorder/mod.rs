@@ -134,11 +134,11 @@ impl Recorder {
                 date,
             },
         );
-        self.tell_failure();
+        self.report_failure();
     }
 
     /// Says that the output has failed, once.
-    fn tell_failure(&mut self) {
+    fn report_failure(&mut self) {
         let failure = self.out.as_deref_mut().and_then(Emit::take_failure);
         if let Some(failure) = failure {
             self.host
@@ -472,7 +472,7 @@ impl Recorder {
         if let Some(out) = self.out.as_deref_mut() {
             out.flush();
         }
-        self.tell_failure();
+        self.report_failure();
     }
 }
 
@@ -486,7 +486,7 @@ impl Profiler for Recorder {
             Event::VmDeath => {
                 if self.options.dump_on_exit {
                     self.dump(vm);
-                } else if self.options.tells_last_counts() {
+                } else if self.options.writes_last_counts() {
                     self.counts(vm, 0, self.options.cutoff);
                 }
                 self.finish(vm);

@@ -343,11 +343,11 @@ pub(crate) fn recorder(options: &str, environment: Option<&str>) -> (Recorder, S
     let Ok(Parsed::Run(options)) = parse(options, environment) else {
         panic!("{options}")
     };
-    let (out, said) = (Shared::default(), Shared::default());
-    let host = Box::new(Process(said.clone()));
+    let (out, printed) = (Shared::default(), Shared::default());
+    let host = Box::new(Process(printed.clone()));
     (
         Recorder::new(*options, Box::new(out.clone()), host),
         out,
-        said,
+        printed,
     )
 }

@@ -364,7 +364,7 @@ impl Teller<'_> {
 }
 
 /// Replays one dump's records; returns how many of `records` belong to it.
-pub(crate) fn tell(teller: &mut Teller<'_>, records: &[TextRecord<'_>]) -> usize {
+pub(crate) fn emit(teller: &mut Teller<'_>, records: &[TextRecord<'_>]) -> usize {
     let mut used = 0;
     let mut sections = Vec::new();
     while let Some(record) = records.get(used) {

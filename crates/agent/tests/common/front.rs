@@ -12,7 +12,7 @@ use super::stage::PATIENCE;
 
 /// What the stream has said so far.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Received {
     pub(crate) hello: Hello,
     pub(crate) classes: HashMap<ObjectHandle, ClassLoad>,
     pub(crate) threads: HashMap<EnvId, String>,
@@ -27,13 +27,13 @@ pub(crate) struct Told {
     pub(crate) collections: u64,
 }
 
-impl Told {
+impl Received {
     fn take(&mut self, item: Item) {
         let Item::Event { requested, body } = item else {
             // A birth at the place of one whose end is not known yet is counted as lost.
-            let is_birth = |kind| kind == Some(vmpi::EventKind::ObjectAlloc);
+            let is_allocation = |kind| kind == Some(vmpi::EventKind::ObjectAlloc);
             assert!(
-                !matches!(item, Item::Lost { kind, .. } if !is_birth(kind)),
+                !matches!(item, Item::Lost { kind, .. } if !is_allocation(kind)),
                 "{item:?}"
             );
             return;
@@ -77,7 +77,7 @@ pub(crate) struct Front {
     bytes: Receiver<Vec<u8>>,
     decoder: Decoder,
     commands: CommandWriter,
-    pub(crate) told: Told,
+    pub(crate) received: Received,
 }
 
 impl Front {
@@ -99,7 +99,7 @@ impl Front {
             bytes,
             decoder: Decoder::new(),
             commands: CommandWriter::new(),
-            told: Told::default(),
+            received: Received::default(),
         }
     }
 
@@ -136,10 +136,10 @@ impl Front {
         loop {
             while let Some(frame) = self.decoder.next_frame().expect("a sound stream") {
                 match frame {
-                    Frame::Hello(hello) => self.told.hello = hello,
+                    Frame::Hello(hello) => self.received.hello = hello,
                     Frame::Batch(batch) => {
                         for item in batch {
-                            self.told.take(item.expect("a sound batch"));
+                            self.received.take(item.expect("a sound batch"));
                         }
                     }
                     Frame::Answer(answer) if answer.serial == serial => return answer.outcome,

@@ -157,8 +157,8 @@ impl Lab {
             .output();
         match compiled {
             Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(output.status.success(), "{said}");
+                let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(output.status.success(), "{printed}");
                 Some(made)
             }
             Err(error) => {

@@ -43,11 +43,11 @@ impl Talk {
         if let Some(line) = self.output.next() {
             return line.expect("text");
         }
-        let mut said = String::new();
+        let mut printed = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
-            let _ = stderr.read_to_string(&mut said);
+            let _ = stderr.read_to_string(&mut printed);
         }
-        panic!("it has ended: {:?}: {said}", self.child.wait());
+        panic!("it has ended: {:?}: {printed}", self.child.wait());
     }
 
     pub(crate) fn expect(&mut self, line: &str) {
@@ -101,12 +101,12 @@ impl Stage {
             .args(more)
             .current_dir(self.folder.path());
         let mut listener = Talk::start(command);
-        let mut said = listener.stderr();
+        let mut printed = listener.stderr();
         let mut line = String::new();
-        said.read_line(&mut line).expect("a line");
+        printed.read_line(&mut line).expect("a line");
         let port = line.trim().rsplit(':').next().and_then(|p| p.parse().ok());
         // Whatever else it says must not fill the pipe.
-        std::thread::spawn(move || said.lines().count());
+        std::thread::spawn(move || printed.lines().count());
         (listener, port.expect("a port"))
     }
 
@@ -145,16 +145,16 @@ impl Stage {
     pub(crate) fn order(&self, lab: &Lab, arguments: &[&str]) -> (Option<i32>, String) {
         let library = lab.agent.to_string_lossy();
         let ran = self.run(&[&["attach"], arguments, &["--agent", &library]].concat());
-        let said = [&ran.stdout[..], &ran.stderr[..]].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        (ran.status.code(), said)
+        let printed = [&ran.stdout[..], &ran.stderr[..]].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        (ran.status.code(), printed)
     }
 
     /// What it said, if it did what was wanted.
     pub(crate) fn ordered(&self, lab: &Lab, arguments: &[&str]) -> String {
-        let (code, said) = self.order(lab, arguments);
-        assert_eq!(code, Some(0), "{arguments:?}: {said}");
-        said
+        let (code, printed) = self.order(lab, arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {printed}");
+        printed
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> std::process::Output {

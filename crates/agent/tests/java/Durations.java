@@ -2,7 +2,7 @@ import java.lang.management.ManagementFactory;
 
 /**
  * Methods that spin for a known time: few and many calls of a short one, and one that is long at
- * times. The time around all calls of each is said, by the clock and as CPU time.
+ * times. The time around all calls of each is printed, by the clock and as CPU time.
  */
 public class Durations {
     static void few() { long start = System.nanoTime(); while (System.nanoTime() - start < 40000); }

@@ -1,7 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Ends in an OutOfMemoryError that leaves no room for anything else, not even for an orderly end. */
+/** Ends in an OutOfMemoryError that leaves no memory for anything else, not even for an orderly end. */
 public class Exhausted {
     static final List<byte[]> HELD = new ArrayList<>();
 

@@ -1,4 +1,4 @@
-/** Threads that answer what they like when they are asked for their id. */
+/** Threads that return any number as their id. */
 public class Ids {
     static volatile int asked;
     static class Made { int value = 1; }

@@ -1,7 +1,7 @@
 import java.util.HashMap;
 import java.util.Map;
 
-/** Gets an OutOfMemoryError several times, and goes on. */
+/** Gets an OutOfMemoryError several times, and continues. */
 public class Overflow {
     static final Map<Integer, byte[]> CACHE = new HashMap<>();
 

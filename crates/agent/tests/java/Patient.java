@@ -16,7 +16,7 @@ public class Patient {
     static double left() { return spin(400); }
     static double right() { return spin(400); }
 
-    /** Two threads that spin, each in a method of its own, whenever both are told to. */
+    /** Two threads that spin, each in a method of its own, whenever both flags are set. */
     static final java.util.concurrent.CyclicBarrier BARRIER = new java.util.concurrent.CyclicBarrier(3);
     static void twin(String name, java.util.function.DoubleSupplier work) {
         Thread thread = new Thread(() -> {

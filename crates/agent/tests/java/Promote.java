@@ -1,5 +1,5 @@
 /** Keeps about every third object, so that collections of the young generation promote them; each
- * further argument asks for three collections of the whole heap. */
+ * further argument requests three collections of the whole heap. */
 public class Promote {
     /** Rows, so that no array is large enough for a place of its own. */
     static Object[][] kept = new Object[1024][];

@@ -1,5 +1,5 @@
-/** Makes a known population and known monitors in use, says so, and stands still until its input ends. With an
- * argument it goes on making objects, some of which live on for a while. */
+/** Makes a known population and known monitors in use, prints a line, and stands still until its input ends. With an
+ * argument it continues to make objects, some of which live on for a while. */
 public class Still {
     static final int NODES = 3000;
     static Node first;

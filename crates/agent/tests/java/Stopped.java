@@ -2,7 +2,7 @@ import java.io.*;
 import java.util.*;
 import java.util.concurrent.*;
 
-/** Makes objects as the lines on standard input say, and tells how much bytecode its classes have. Ends with code 3. */
+/** Makes objects as the lines on standard input request, and prints how much bytecode its classes have. Ends with code 3. */
 public class Stopped {
     static final List<Object> KEEP = new ArrayList<>();
     static final Class<?>[] CLASSES = {

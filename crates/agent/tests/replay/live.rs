@@ -107,7 +107,7 @@ pub(crate) fn run(case: &Case, jdk: &Jdk, library: Option<&Path>, classes: &Path
     for (name, _) in kept.filter(|(_, size)| *size == KEPT.len() as u64) {
         std::fs::write(folder.path().join(name), KEPT).expect("written");
     }
-    let peer = case.name.starts_with("net-").then(|| {
+    let collector = case.name.starts_with("net-").then(|| {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         (
             listener.local_addr().expect("bound").port(),
@@ -115,7 +115,7 @@ pub(crate) fn run(case: &Case, jdk: &Jdk, library: Option<&Path>, classes: &Path
             listener,
         )
     });
-    let port = peer.as_ref().map(|(port, ..)| *port);
+    let port = collector.as_ref().map(|(port, ..)| *port);
     let mut java = command(case, jdk, library, classes, port);
     let file = |name| std::fs::File::create(output.path().join(name)).expect("created");
     java.current_dir(folder.path())
@@ -125,7 +125,7 @@ pub(crate) fn run(case: &Case, jdk: &Jdk, library: Option<&Path>, classes: &Path
     let started = Instant::now();
     let mut child = java.spawn().expect("java starts");
     let printed = output.path().join("stdout");
-    let talk = peer.map(|(_, case, listener)| {
+    let talk = collector.map(|(_, case, listener)| {
         let printed = printed.clone();
         let pid = child.id();
         std::thread::spawn(move || talk(&case, &listener, &printed, pid))
@@ -220,8 +220,8 @@ fn is_refused(case: &Case) -> bool {
 
 /// What was said without the option that [`is_refused`] brought in; one of its words stands for it where
 /// an option before it has no value.
-fn without_compat(said: &str) -> String {
-    said.replace(",compat=y", "").replace(",compat (", " (")
+fn without_compat(shown: &str) -> String {
+    shown.replace(",compat=y", "").replace(",compat (", " (")
 }
 
 fn read(path: &Path) -> String {

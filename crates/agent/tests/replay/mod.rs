@@ -83,9 +83,9 @@ fn invalid(name: &str, bytes: &[u8]) -> Option<String> {
     let mut validate = std::process::Command::new(testkit::built::tenure());
     validate.args(["validate", "--no-index"]).arg(file.path());
     let ran = validate.output().expect("tenure runs");
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     let faults = String::from_utf8_lossy(&ran.stderr).into_owned();
-    (ran.status.code() != Some(0)).then(|| format!("validate {name}: {said}{faults}"))
+    (ran.status.code() != Some(0)).then(|| format!("validate {name}: {printed}{faults}"))
 }
 
 /// The recorded programs, compiled; JDK 8's classes run everywhere. `Cpu` computes so much as took a quarter of

@@ -110,8 +110,8 @@ impl Args {
         if let Some(time) = self.duration {
             words = joined(&words, &format!("duration={}s", time.as_secs()));
         }
-        let said = attach::order(&jvm, &library, &words)?;
-        note(&format!("{} {said}", jvm.name()));
+        let printed = attach::order(&jvm, &library, &words)?;
+        note(&format!("{} {printed}", jvm.name()));
         note(&format!("tenure attach {} stop ends it", jvm.pid));
         Ok(Exit::Ok)
     }
@@ -279,8 +279,8 @@ fn store_all(jvm: &Jvm, library: &str, door: &Door, files: &Files, first: TcpStr
         // The agent connects for the next file before it closes the last one.
         next = door.next()?;
         if next.is_none() {
-            let said = attach::order(jvm, library, Order::Status.text());
-            if !said.is_ok_and(|said| said.starts_with("records")) {
+            let printed = attach::order(jvm, library, Order::Status.text());
+            if !printed.is_ok_and(|printed| printed.starts_with("records")) {
                 return Ok(());
             }
             std::thread::sleep(STEP);
@@ -295,8 +295,8 @@ fn give(jvm: &Jvm, order: Order, session: &Session) -> Outcome {
         return Ok(Exit::No);
     };
     match attach::order(jvm, library, order.text()) {
-        Ok(said) => {
-            session.write(format!("{} {said}\n", jvm.name()).as_bytes())?;
+        Ok(printed) => {
+            session.write(format!("{} {printed}\n", jvm.name()).as_bytes())?;
             Ok(Exit::Ok)
         }
         Err(error) => {

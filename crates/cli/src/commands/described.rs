@@ -55,13 +55,13 @@ mod tests {
                 let mut arguments = command.get_arguments();
                 let argument = arguments.find(|it| it.get_long() == Some(long));
                 let argument = argument.unwrap_or_else(|| panic!("{}: --{long}", view.name));
-                let said = argument.get_help().map(ToString::to_string);
+                let printed = argument.get_help().map(ToString::to_string);
                 let place = format!("{} --{long}", view.name);
                 assert!(
                     VIEWS
                         .iter()
-                        .any(|other| said.as_deref() == Some(help(other.name, parameter.name))),
-                    "{place}: {said:?}"
+                        .any(|other| printed.as_deref() == Some(help(other.name, parameter.name))),
+                    "{place}: {printed:?}"
                 );
                 if let Kind::One(words) = parameter.kind {
                     let values = argument.get_possible_values();

@@ -99,7 +99,7 @@ impl Args {
             .map(|n| n.to_string_lossy().into_owned());
         let dump = self.name.clone().or(stem);
         let dump = dump.filter(|d| d != "-");
-        let dump = dump.ok_or_else(|| Usage("what to call it? (--name)".to_owned()))?;
+        let dump = dump.ok_or_else(|| Usage("standard input needs --name".to_owned()))?;
         let origin = Origin {
             service: self.service.clone(),
             dump,

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_where_to_connect() {
+    fn the_agent_receives_the_address_of_its_collector() {
         let option = |options: &str| {
             let options = joined(options, "net=unix:/t/s");
             agent_option(Path::new("/x/libhprof.so"), &options).expect("text")

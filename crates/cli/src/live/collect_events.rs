@@ -135,7 +135,7 @@ pub(crate) fn collect(
                 match reader.next_frame() {
                     Ok(Some(Frame::Answer(answer))) => {
                         if let Some(command) = asked.remove(&answer.serial) {
-                            say(&told(command, answer.outcome));
+                            say(&describe(command, answer.outcome));
                         }
                     }
                     Ok(Some(_)) => {}
@@ -160,7 +160,7 @@ pub(crate) fn collect(
     })
 }
 
-fn told(command: Command, outcome: Outcome) -> String {
+fn describe(command: Command, outcome: Outcome) -> String {
     let how = match outcome {
         Outcome::Success => "done",
         Outcome::NotAvailable => "not available in this VM",

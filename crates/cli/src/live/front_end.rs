@@ -21,7 +21,7 @@ pub(crate) struct FrontEnd {
     stream: Option<TcpStream>,
     commands: Receiver<Numbered>,
     /// The whole stream.
-    told: Vec<u8>,
+    reported: Vec<u8>,
 }
 
 impl FrontEnd {
@@ -36,7 +36,7 @@ impl FrontEnd {
         Ok(FrontEnd {
             stream: Some(stream),
             commands,
-            told: Vec::new(),
+            reported: Vec::new(),
         })
     }
 
@@ -75,7 +75,7 @@ impl FrontEnd {
             note(&format!("the front end is gone: {error}"));
             self.stream = None;
         }
-        self.told.extend(bytes);
+        self.reported.extend(bytes);
     }
 
     /// Ends the stream; returns all events that were emitted.
@@ -84,7 +84,7 @@ impl FrontEnd {
         if let Some(stream) = &self.stream {
             let _ = stream.shutdown(Shutdown::Write);
         }
-        self.told
+        self.reported
     }
 }
 

@@ -1,12 +1,12 @@
 //! The views, and their columns.
 
 use live_analysis::allocations::By;
-use live_analysis::classes::ClassRow;
+use live_analysis::classes::{self, ClassRow};
 use live_analysis::columns::Tabular;
 use live_analysis::comparison::Change;
 use live_analysis::growth::Growing;
 use live_analysis::instances::Instance;
-use live_analysis::savings::Saving;
+use live_analysis::savings::{self, Saving};
 use live_analysis::{allocations, references};
 
 /// A view.
@@ -92,9 +92,8 @@ impl View {
         match self {
             View::Allocations => &By::WORDS,
             View::Native => &By::NATIVE,
-            View::Savings => &["site", "kind"],
-            // The VM's own histogram stops the program, so it is read on request, not continuously.
-            View::Instances => &["", "recording", "dump", "vm"],
+            View::Savings => &savings::GROUPS,
+            View::Instances => &SOURCES,
             _ => &[],
         }
     }
@@ -119,6 +118,12 @@ impl View {
             .unwrap_or(0)
     }
 }
+
+/// Where the instances of classes come from; at first what there is, without a safepoint for the VM's own histogram.
+const SOURCES: [&str; 4] = {
+    let [recording, dump, vm] = classes::SOURCES;
+    ["", recording, dump, vm]
+};
 
 /// The columns that a table declares.
 fn declared<R: Tabular>() -> Vec<Column> {

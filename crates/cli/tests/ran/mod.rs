@@ -10,7 +10,7 @@ pub(crate) fn run(folder: &Path, args: &[&str], code: i32) -> String {
         .args(args)
         .output()
         .expect("running tenure");
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+    let printed = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {printed}");
     String::from_utf8(out.stdout).expect("text")
 }

@@ -103,7 +103,7 @@ impl Program {
         assert_eq!(self.line().as_deref(), Some(word));
     }
 
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         self.say(line);
         self.expect("ok");
     }
@@ -128,7 +128,7 @@ pub(crate) struct Page {
     pub(crate) host: String,
     pub(crate) base: String,
     /// What was said on standard error after the address.
-    pub(crate) said: Arc<Mutex<String>>,
+    pub(crate) printed: Arc<Mutex<String>>,
 }
 
 impl Page {
@@ -141,20 +141,20 @@ impl Page {
                 break url.to_owned();
             }
         };
-        let said = Arc::new(Mutex::new(String::new()));
-        let heard = Arc::clone(&said);
+        let printed = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&printed);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                let mut said = heard.lock().expect("nobody panics with it");
-                said.push_str(&line);
-                said.push('\n');
+                let mut printed = heard.lock().expect("nobody panics with it");
+                printed.push_str(&line);
+                printed.push('\n');
             }
         });
         let (host, base) = url.split_once('/').expect("a path");
         Page {
             host: host.to_owned(),
             base: format!("/{base}"),
-            said,
+            printed,
         }
     }
 
@@ -211,11 +211,11 @@ impl Page {
     /// Waits until this was said on standard error.
     pub(crate) fn hears(&self, words: &str) {
         testkit::until(|| {
-            let said = self.said.lock().expect("nobody panics with it").clone();
-            if said.contains(words) {
+            let printed = self.printed.lock().expect("nobody panics with it").clone();
+            if printed.contains(words) {
                 return Ok(());
             }
-            Err(format!("{words}: {said}"))
+            Err(format!("{words}: {printed}"))
         });
     }
 
@@ -230,7 +230,7 @@ impl Page {
         self.command("interval?ms=100");
         self.connected();
         testkit::until(|| {
-            program.tell("nothing");
+            program.send("nothing");
             self.count();
             let state = self.json("state");
             if state["recording"]["counting"] == true {
@@ -244,7 +244,7 @@ impl Page {
     pub(crate) fn count(&self) {
         testkit::until(|| match self.ask("POST", "api/v1/commands/snapshot") {
             (200, _) => Ok(()),
-            (status, said) => Err(format!("{status}: {said}")),
+            (status, printed) => Err(format!("{status}: {printed}")),
         });
     }
 

@@ -253,7 +253,7 @@ struct Filled {
 
 /// A collection as a row counts it, with what it wraps.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ToldCollection {
+pub(crate) struct FullCollection {
     pub(crate) object: ObjIdx,
     pub(crate) size: u64,
     /// With its array and what it wraps.
@@ -337,14 +337,14 @@ impl<'a> Summing<'a> {
     pub(crate) fn sum(
         mut self,
         top: Option<usize>,
-        mut each: impl FnMut(&ToldCollection),
+        mut each: impl FnMut(&FullCollection),
     ) -> Collections {
         let least = self.heap.array_bytes(BasicType::Object, 1).0;
         let found = self.found;
         let wrappers = found.iter().filter(|f| self.is_wrapper(f.class));
         let wrapped = ObjectSet::new(self.heap.len(), wrappers.filter_map(|f| f.holds));
         let facts: Vec<Filled> = found.iter().map(|f| self.filled(f)).collect();
-        let mut told = vec![false; wrapped.len()];
+        let mut reported = vec![false; wrapped.len()];
         let mut by_class: Vec<Option<CollectionRow>> = vec![None; self.heap.classes().len()];
         for (f, own) in found.iter().zip(&facts) {
             if wrapped.rank(f.object).is_some() {
@@ -363,7 +363,7 @@ impl<'a> Summing<'a> {
                 };
                 let fresh = wrapped
                     .rank(inside)
-                    .is_some_and(|r| !std::mem::replace(&mut told[r], true));
+                    .is_some_and(|r| !std::mem::replace(&mut reported[r], true));
                 filled = merged(&filled, &facts[at], fresh);
                 innermost = &found[at];
             }
@@ -372,15 +372,15 @@ impl<'a> Summing<'a> {
             }
             let row = by_class[f.class.0 as usize].get_or_insert_with(|| self.empty_row(f));
             let single = if filled.size == 1 { filled.bytes } else { 0 };
-            let told = ToldCollection {
+            let reported = FullCollection {
                 object: f.object,
                 size: filled.size,
                 bytes: filled.bytes,
                 single_bytes: single.saturating_sub(least),
                 unused: filled.unused,
             };
-            each(&told);
-            row.single_bytes.0 += told.single_bytes;
+            each(&reported);
+            row.single_bytes.0 += reported.single_bytes;
             add(row, f, &filled, self.heap);
         }
         sorted(by_class.into_iter().flatten().collect(), top)

@@ -143,7 +143,7 @@ impl Group {
             - self.retained.first().copied().unwrap_or(0) as i64
     }
 
-    fn said(&self) -> GroupChange {
+    fn change(&self) -> GroupChange {
         GroupChange {
             label: self.label.clone(),
             objects: self.members.iter().map(|m| m.len() as u64).collect(),
@@ -189,7 +189,7 @@ pub fn diff(dumps: &[(String, &Heap)], options: &DiffOptions) -> Diff {
             let (there, not) = if last { (b, a) } else { (a, b) };
             there.is_some_and(|m| !m.is_empty()) && not.is_some_and(Vec::is_empty)
         };
-        let mut list: Vec<GroupChange> = top.iter().filter(absent).map(Group::said).collect();
+        let mut list: Vec<GroupChange> = top.iter().filter(absent).map(Group::change).collect();
         list.sort_by(|a, b| {
             (Reverse(a.growth().abs()), &a.label).cmp(&(Reverse(b.growth().abs()), &b.label))
         });
@@ -364,13 +364,13 @@ fn follow(heaps: &[&Heap], top: &Group, sign: i64) -> Change {
             let held = unfold(heaps, nodes);
             let most = held.into_iter().max_by_key(|g| g.growth() * sign);
             let most = most.filter(|g| nameless && g.growth() * sign > 0);
-            holding = most.map(|g| g.said());
+            holding = most.map(|g| g.change());
         }
     }
     Change {
         growth: path.last().map_or(0, Group::growth),
-        path: path.iter().map(Group::said).collect(),
-        contents: contents.as_ref().map(Group::said),
+        path: path.iter().map(Group::change).collect(),
+        contents: contents.as_ref().map(Group::change),
         holding,
         steady,
         signature: signature(words.iter().map(String::as_str)),

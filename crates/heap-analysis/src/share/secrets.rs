@@ -198,7 +198,7 @@ struct FieldPass<'a> {
     heap: &'a Heap,
     columns: Columns<'a>,
     /// Per class: name and place of telling fields.
-    telling: &'a [Vec<(String, Place)>],
+    revealing: &'a [Vec<(String, Place)>],
     /// Per class: key and value of map entries.
     entries: &'a [Option<(Place, Place)>],
     all: bool,
@@ -211,13 +211,13 @@ impl ContentVisitor for FieldPass<'_> {
     const PRIMITIVE_ARRAYS: bool = false;
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
-        let telling = &self.telling[class.0 as usize];
+        let revealing = &self.revealing[class.0 as usize];
         let entry = self.entries[class.0 as usize];
-        if telling.is_empty() && entry.is_none() || !counts(&self.columns, self.all, object) {
+        if revealing.is_empty() && entry.is_none() || !counts(&self.columns, self.all, object) {
             return;
         }
         let ids = self.heap.id_size();
-        for (name, place) in telling {
+        for (name, place) in revealing {
             if let Some(value) = self.heap.find(place.id(fields, ids)) {
                 self.fields.push((value, format!("field {name}")));
             }
@@ -249,11 +249,11 @@ pub fn secrets(
     })?;
     let searched = passes.iter().map(|p| p.searched).sum();
     let mut hits: Hits = passes.into_iter().flat_map(|p| p.hits).collect();
-    let (telling, entries) = shapes(heap, rules);
+    let (revealing, entries) = shapes(heap, rules);
     let passes = heap.walk_contents("fields", control, || FieldPass {
         heap,
         columns: heap.columns(),
-        telling: &telling,
+        revealing: &revealing,
         entries: &entries,
         all,
         fields: Vec::new(),
@@ -317,7 +317,7 @@ fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
     (0..heap.classes().len() as u32)
         .map(|class| {
             let slots = heap.slots(ClassIdx(class));
-            let mut telling = Vec::new();
+            let mut revealing = Vec::new();
             for slot in slots.iter().filter(|s| s.kind == BasicType::Object) {
                 let info = heap.class(slot.declared_in);
                 let name = &info.fields[slot.field].name;
@@ -326,14 +326,14 @@ fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
                         kind: slot.kind,
                         offset: slot.offset,
                     };
-                    telling.push((format!("{}.{name}", info.name), place));
+                    revealing.push((format!("{}.{name}", info.name), place));
                 }
             }
             let key = Place::of(heap, &slots, "key");
             let value = ["val", "value"]
                 .iter()
                 .find_map(|n| Place::of(heap, &slots, n));
-            (telling, key.zip(value))
+            (revealing, key.zip(value))
         })
         .unzip()
 }
@@ -358,9 +358,9 @@ fn statics<'h>(
     rules: &'h SecretRules,
 ) -> impl Iterator<Item = (ObjIdx, String, String)> + 'h {
     heap.classes().iter().flat_map(move |info| {
-        let telling = info.statics.iter();
-        let telling = telling.filter(|s| s.kind == BasicType::Object && rules.names(&s.name));
-        telling.filter_map(move |field| {
+        let revealing = info.statics.iter();
+        let revealing = revealing.filter(|s| s.kind == BasicType::Object && rules.names(&s.name));
+        revealing.filter_map(move |field| {
             let value = heap.find(hprof::ObjectId(field.bits))?;
             let (array, text) = text_of(heap, value)?;
             Some((array, format!("field {}.{}", info.name, field.name), text))

@@ -1,7 +1,7 @@
 //! What is wasted by the stack that allocated it: each kind of waste that consists of objects, by
 //! class and allocating stack.
 
-use crate::collections::stats::ToldCollection;
+use crate::collections::stats::FullCollection;
 use crate::objects::describe::{Address, value_of};
 use crate::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
@@ -99,7 +99,7 @@ impl Sites {
     }
 
     /// Adds a collection: empty, of one element, or with room that is not used.
-    pub(super) fn add_collection(&mut self, heap: &Heap, one: &ToldCollection) {
+    pub(super) fn add_collection(&mut self, heap: &Heap, one: &FullCollection) {
         let empty = if one.size == 0 { one.bytes } else { 0 };
         for (kind, wasted) in [
             ("empty_collections", empty),

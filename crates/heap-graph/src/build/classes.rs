@@ -303,8 +303,8 @@ impl ClassTable {
                     let injected = platform::most_injected(&info.name).max(rules.alignment);
                     let contended = platform::may_be_contended(&info.name);
                     let found = vote.size(least_size[index], formula, injected, contended);
-                    let too_small_to_tell = found > formula && found == rules.least_gap;
-                    size = if found.is_multiple_of(rules.alignment) && !too_small_to_tell {
+                    let too_small = found > formula && found == rules.least_gap;
+                    size = if found.is_multiple_of(rules.alignment) && !too_small {
                         found
                     } else {
                         formula

@@ -196,9 +196,9 @@ impl Summed {
                 (tempfile::tempfile()?, None)
             }
             None => {
-                let said = "no space left beside the dump, in the cache folder and in that for temporary files \
+                let printed = "no space left beside the dump, in the cache folder and in that for temporary files \
                             (--cache-dir names another one)";
-                return Err(io::Error::new(io::ErrorKind::StorageFull, said));
+                return Err(io::Error::new(io::ErrorKind::StorageFull, printed));
             }
         };
         self.remove();
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(&last, b", last");
         let full = File::options().read(true).write(true).open("/dev/full");
         written.file = full.expect("the device");
-        let said = written.write(b"x").expect_err("no space").to_string();
-        assert!(said.contains("--cache-dir"), "{said}");
+        let printed = written.write(b"x").expect_err("no space").to_string();
+        assert!(printed.contains("--cache-dir"), "{printed}");
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn explain(text: &str) -> Result<String, QueryError> {
 }
 
 fn message(error: &CaughtError<'_>) -> String {
-    let said = match error {
+    let printed = match error {
         CaughtError::Exception(e) => e.message().unwrap_or_else(|| "failed".to_owned()),
         CaughtError::Value(value) => match value.as_string().and_then(|s| s.to_string().ok()) {
             Some(text) => text,
@@ -71,7 +71,7 @@ fn message(error: &CaughtError<'_>) -> String {
         },
         CaughtError::Error(e) => e.to_string(),
     };
-    format!("JavaScript: {said}")
+    format!("JavaScript: {printed}")
 }
 
 /// Hands over the rows; false when the sink has enough.
@@ -85,9 +85,9 @@ fn rows<'js>(
     let ask = move |ctx: Ctx<'js>, question: String, given: Rest<Value<'js>>| {
         let given: Vec<Given> = given.0.iter().map(given_of).collect();
         asked.ask(&question, &given).map_err(|error| {
-            let said = error.to_string();
+            let printed = error.to_string();
             *asked.failed.borrow_mut() = Some(error);
-            rquickjs::Exception::throw_message(&ctx, &said)
+            rquickjs::Exception::throw_message(&ctx, &printed)
         })
     };
     let ask = Function::new(ctx.clone(), ask)?;

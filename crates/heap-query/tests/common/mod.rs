@@ -124,11 +124,11 @@ pub(crate) fn known() -> (Session, Vec<(u64, &'static str)>) {
 pub(crate) fn fails(session: &Session, lang: Lang, text: &str, place: usize, message: &str) {
     match session.run(text, Some(lang), &Limits::default()) {
         Err(QueryError::Text {
-            message: said,
+            message: printed,
             place: at,
         }) => {
-            assert!(said.contains(message), "{text}: {said}");
-            assert_eq!(at.offset, place, "{text}: {said}");
+            assert!(printed.contains(message), "{text}: {printed}");
+            assert_eq!(at.offset, place, "{text}: {printed}");
         }
         other => panic!("{text}: {other:?}"),
     }

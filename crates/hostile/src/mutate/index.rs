@@ -65,15 +65,15 @@ impl Indexed {
     /// When it cannot be written.
     pub fn damage(&self, r: &mut Random) -> &'static str {
         let chosen = r.below(self.good.len());
-        let mut said = "";
+        let mut printed = "";
         for (n, (path, good)) in self.good.iter().enumerate() {
             let mut bytes = good.clone();
             if n == chosen {
-                said = damaged(&mut bytes, r);
+                printed = damaged(&mut bytes, r);
             }
             std::fs::write(path, bytes).expect("writing the index");
         }
-        said
+        printed
     }
 }
 

@@ -3,7 +3,7 @@
 use super::tables::{pattern, range, table};
 use crate::recording::state::Live;
 use live_analysis::growth::{self, FEWEST_COLLECTIONS, Growing};
-use live_analysis::savings::Saving;
+use live_analysis::savings::{self, Saving};
 use live_analysis::table::Table;
 use live_analysis::timeline::EventKind;
 use requests::Fault;
@@ -46,11 +46,7 @@ pub fn growth(live: &Live, params: &Params) -> Result<Table<Growing>, Fault> {
 /// When a parameter is wrong.
 pub fn savings(live: &Live, params: &Params) -> Result<Table<Saving>, Fault> {
     let (range, pattern) = (range(params)?, pattern(params)?);
-    let is_by_kind = match params.get("by") {
-        None | Some("site") => false,
-        Some("kind") => true,
-        Some(other) => return Err(Fault::bad(format!("by={other}: expected site or kind"))),
-    };
+    let is_by_kind = params.one_of("by", &savings::GROUPS)? == Some("kind");
     let dumps = live.dumps.of_time(range.to);
     let mut open = dumps.iter().enumerate().rev();
     let found = open.find_map(|(n, dump)| Some((n + 1, dump.savings().ok()?)));

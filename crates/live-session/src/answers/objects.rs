@@ -5,10 +5,10 @@ use crate::dumps::list::Dump;
 use crate::recording::live_objects;
 use crate::recording::state::Live;
 use heap_graph::Heap;
-use live_analysis::births;
+use live_analysis::allocation_times;
 use live_analysis::columns::Tabular;
 use live_analysis::instances::{self, Found, Group, Instance, Query, Uniq};
-use live_analysis::range::{Range, Step};
+use live_analysis::range::Range;
 use live_analysis::table::{Examined, Table};
 use requests::Fault;
 use requests::Params;
@@ -36,11 +36,13 @@ pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, 
         .all()
         .iter()
         .any(|dump| dump.opened.heap().is_ok());
-    match params.get("source") {
+    match params.one_of("source", &instances::SOURCES)? {
         Some("live") => Ok(Source::Live),
         Some("recording") if wants_time => Ok(Source::Recording),
         Some("dump") => dump_of(live, params).map(|(number, dump)| Source::Dump(number, dump)),
-        Some(other) => Err(Fault::bad(format!("source={other}: expected live or dump"))),
+        Some(_) => Err(Fault::bad(
+            "source=recording: only with a step of time in by=",
+        )),
         None if wants_time && connected => Ok(Source::Live),
         None if wants_time => Ok(Source::Recording),
         None if params.get("dump").is_none()
@@ -184,21 +186,10 @@ pub fn list_of(
 /// # Errors
 /// As of [`list`].
 pub fn groups(live: &Live, params: &Params) -> Result<Table<Group>, Fault> {
-    let by = match params.get("by") {
-        None | Some("value") => Uniq::Value,
-        Some("text") => Uniq::Text,
-        Some("stack") => Uniq::Stack,
-        Some("hash") => Uniq::HashCode,
-        Some("class") => Uniq::Class,
-        Some("size") => Uniq::Size(params.number("step", 1)? as u64),
-        Some(other) => match Step::named(other) {
-            Some(step) => Uniq::Time(step),
-            None => {
-                return Err(Fault::bad(format!(
-                    "by={other}: expected value, text, stack, hash, class, size, time, second, minute or hour"
-                )));
-            }
-        },
+    let word = params.one_of("by", &Uniq::WORDS)?;
+    let by = match word.and_then(Uniq::named).unwrap_or(Uniq::Value) {
+        Uniq::Size(step) => Uniq::Size(params.number("step", step as usize)? as u64),
+        by => by,
     };
     let source = source(live, params, matches!(by, Uniq::Time(_)))?;
     groups_of(live, (class(params)?, by), &query(params)?, source)
@@ -231,7 +222,7 @@ pub fn groups_of(
             let range = query.born.unwrap_or(Range::ALL);
             let counted = live.recorded(|recorded| {
                 let recording = (recorded.profile()?, &recorded.history);
-                Some(births::groups(recording, class, (step, range)))
+                Some(allocation_times::groups(recording, class, (step, range)))
             });
             let none = || Fault::not_found("nothing has been recorded; start a recording first");
             let (objects, rows) = counted.ok_or_else(none)?;

@@ -31,10 +31,13 @@ impl Live {
             return Ok(Vec::new());
         }
         let jfr = tables::profile(self, &Params::default(), Form::Jfr).map_err(|it| it.message)?;
-        let jfr = self.shelf.keep_file("recording", "jfr", &jfr);
+        let jfr = self.saved_tables.keep_file("recording", "jfr", &jfr);
         let jfr = jfr.map_err(|error| error.to_string())?;
         let number = self.save()?;
-        let table = self.shelf.get(number).map(|saved| saved.file("html"));
+        let table = self
+            .saved_tables
+            .get(number)
+            .map(|saved| saved.file("html"));
         Ok(std::iter::once(jfr).chain(table).collect())
     }
 
@@ -51,13 +54,13 @@ impl Live {
         });
         let sized = classes.sizes.map(|sizes| sizes.time_ms);
         let number = self
-            .shelf
+            .saved_tables
             .keep(classes.source, sized, classes.rows)
             .map_err(|error| error.to_string())?;
-        if let Some(saved) = self.shelf.get(number) {
+        if let Some(saved) = self.saved_tables.get(number) {
             locked(&self.past).saved(saved);
         }
-        let saved = self.shelf.list();
+        let saved = self.saved_tables.list();
         self.status.send_modify(|status| status.saved = saved);
         Ok(number)
     }

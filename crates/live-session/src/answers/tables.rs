@@ -120,11 +120,8 @@ fn deltas<T>(
 
 /// What was allocated in the range: `by` class, package, method or site.
 pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
-    let word = params.get("by").unwrap_or(By::WORDS[0]);
-    let by = By::named(word).ok_or_else(|| {
-        let words = By::WORDS.join(", ");
-        Fault::bad(format!("by={word}: expected one of {words}"))
-    })?;
+    let word = params.one_of("by", &By::WORDS)?;
+    let by = word.and_then(By::named).unwrap_or_default();
     let range = range(params)?;
     deltas(live, params, |profile, _, mut deltas| {
         deltas.retain(Delta::is_something);
@@ -309,7 +306,7 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
     let is_open = |dump: &Arc<Dump>| dump.opened.heap().is_ok();
     let not_open = || Fault::not_ready("there is no heap dump that is open");
     let is_recording = live.status().borrow().recording.is_some();
-    let source = match params.get("source") {
+    let source = match params.one_of("source", &classes::SOURCES)? {
         Some(source) => source,
         None if is_recording => "recording",
         None if dumps.iter().any(is_open) => "dump",
@@ -354,7 +351,7 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
             };
             ("dump", dumped.source, rows)
         }
-        "vm" => {
+        _ => {
             let text = live
                 .program()
                 .diagnose("GC.class_histogram -all")
@@ -363,11 +360,6 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
             let dumped = dumped(&dumps, brief);
             classes::add_contents(&mut rows, &dumped.contents);
             ("vm", dumped.source, rows)
-        }
-        other => {
-            return Err(Fault::bad(format!(
-                "source={other}: expected recording, dump or vm"
-            )));
         }
     };
     Ok(Classes {
@@ -422,7 +414,7 @@ pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
     let side = |name: &str| {
         let number = params.number(name, 0)?;
         let none = || Fault::not_found(format!("{name}={number}: no such table was kept"));
-        let saved = live.shelf.get(number).ok_or_else(none)?;
+        let saved = live.saved_tables.get(number).ok_or_else(none)?;
         let rows = saved.rows();
         let rows =
             rows.map_err(|error| Fault::failed(format!("{}: {error}", saved.stem.display())))?;

@@ -329,7 +329,7 @@ mod tests {
             }
         }
         let end = begin + 4999 * 250;
-        let said = |past: &Past| {
+        let printed = |past: &Past| {
             let rows: Vec<_> = [(5000, 20_000), (5000, 300), (700, 90)]
                 .map(|(back, points)| past.timeline.rows(end - back * 250, end, points))
                 .iter()
@@ -337,11 +337,11 @@ mod tests {
                 .collect();
             (rows, past.timeline.events(0, end, None))
         };
-        let before = said(&past);
+        let before = printed(&past);
         drop(past);
         for times in 1..4 {
             let (past, _) = open(folder.path());
-            assert!(said(&past) == before, "it says something else");
+            assert!(printed(&past) == before, "it says something else");
             let later = past.timeline.events(end + 1, u64::MAX, None);
             assert_eq!(later.len(), times);
             let text = serde_json::to_string(&later[0]).unwrap();
@@ -430,18 +430,18 @@ mod tests {
     /// What a recording says of every range between these times, by names.
     fn ranges(recorded: &Recorded, times: &[u64]) -> Vec<String> {
         let profile = recorded.profile().unwrap();
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         for (n, from) in times.iter().enumerate() {
             for to in &times[n..] {
                 for delta in recorded.history.range(*from, *to) {
                     let class = profile.names.get(delta.class);
                     let stack = profile.trace_names(delta.trace);
                     let counts = (delta.live, delta.allocated, delta.freed, delta.total);
-                    said.push(format!("{from} {to} {class} {stack:?} {counts:?}"));
+                    printed.push(format!("{from} {to} {class} {stack:?} {counts:?}"));
                 }
             }
         }
-        said
+        printed
     }
 
     #[test]
@@ -462,12 +462,12 @@ mod tests {
                 .wrapping_add(1);
             (random >> 33) % below
         };
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         for stream in 1..4 {
             let (mut past, earlier) = open(folder.path());
             let mut recorded = earlier.recorded;
             if stream > 1 {
-                assert_eq!(ranges(&recorded, &times), said, "stream {stream}");
+                assert_eq!(ranges(&recorded, &times), printed, "stream {stream}");
                 assert_eq!(past.resume, Some(recording));
                 let live: u32 = counts.iter().map(|count| count.0).sum();
                 assert_eq!(recorded.tracked.unwrap().0, u64::from(live));
@@ -494,8 +494,8 @@ mod tests {
                 }
                 times.push(time);
             }
-            said = ranges(&recorded, &times);
-            assert!(said.len() > 1000);
+            printed = ranges(&recorded, &times);
+            assert!(printed.len() > 1000);
         }
         // What did not change is not in the journal again.
         let journal = std::fs::read_dir(folder.path()).unwrap().next().unwrap();

@@ -45,16 +45,16 @@ struct Read {
 
 /// Everything that was kept of one program.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct SavedTables {
     folder: PathBuf,
     stem: String,
     list: Mutex<Vec<Saved>>,
 }
 
-impl Shelf {
+impl SavedTables {
     /// Files named `STEM-classes-N` in a folder, which is made when it is needed.
-    pub fn new(folder: PathBuf, stem: String) -> Shelf {
-        Shelf {
+    pub fn new(folder: PathBuf, stem: String) -> SavedTables {
+        SavedTables {
             folder,
             stem,
             list: Mutex::default(),
@@ -205,11 +205,14 @@ mod tests {
     fn what_is_kept_is_read_again_and_never_overwrites() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("p-classes-1.json"), "mine").unwrap();
-        let shelf = Shelf::new(folder.path().to_owned(), "p".to_owned());
+        let saved_tables = SavedTables::new(folder.path().to_owned(), "p".to_owned());
         let rows = vec![row("a.B", 7, Some(3)), row("=evil()", 1, None)];
-        assert_eq!(shelf.keep("recording", None, rows.clone()).unwrap(), 1);
-        assert_eq!(shelf.keep("dump", Some(5), Vec::new()).unwrap(), 2);
-        let saved = shelf.get(1).unwrap();
+        assert_eq!(
+            saved_tables.keep("recording", None, rows.clone()).unwrap(),
+            1
+        );
+        assert_eq!(saved_tables.keep("dump", Some(5), Vec::new()).unwrap(), 2);
+        let saved = saved_tables.get(1).unwrap();
         assert_eq!(saved.rows().unwrap(), rows);
         assert!(saved.stem.ends_with("p-classes-2"));
         let csv = fs::read_to_string(folder.path().join("p-classes-2.csv")).unwrap();

@@ -23,7 +23,7 @@ impl Live {
             recorded.snapshots()
         });
         self.set_commands(Some(agent.commands));
-        self.tell_rules();
+        self.send_rules();
         self.end_old_samples();
         if self.status.borrow().own_code {
             let _ = self.set_own_code(true);
@@ -143,12 +143,12 @@ impl Live {
         let rules = Rules::parse(text).map_err(|wrong| wrong.to_string())?;
         locked(&self.past).classes(rules.text());
         self.rules.set(rules);
-        self.tell_rules();
+        self.send_rules();
         Ok(())
     }
 
     /// Sends the class filters to the agent, if there is one. The thread that reads its stream notices when it is gone.
-    pub(crate) fn tell_rules(&self) {
+    pub(crate) fn send_rules(&self) {
         if let Some(commands) = self.commands() {
             let _ = commands(Ask::Classes(self.rules.get().text().to_owned()));
         }

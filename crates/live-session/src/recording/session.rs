@@ -9,7 +9,7 @@ use super::status::{RecordingState, Status};
 use crate::clock::now_ms;
 use crate::dumps::list::{Dumps, Writer, Written};
 use crate::persist::journal_state::{Earlier, Past};
-use crate::persist::saved_tables::Shelf;
+use crate::persist::saved_tables::SavedTables;
 use jvm_observe::counters::Counters;
 use jvm_observe::process;
 use live_analysis::metrics::Row;
@@ -79,7 +79,7 @@ impl Live {
             memory_wanted: AtomicBool::new(false),
             rules: Chosen::default(),
             dumps: Dumps::new(folder.clone(), stem.clone()),
-            shelf: Shelf::new(folder, stem),
+            saved_tables: SavedTables::new(folder, stem),
             sources,
             status: watch::channel(status).0,
             interval_ms: AtomicU64::new(INTERVAL_MS),
@@ -110,9 +110,9 @@ impl Live {
             }
         }
         for saved in &earlier.saved {
-            self.shelf.add(saved.clone());
+            self.saved_tables.add(saved.clone());
         }
-        let saved = self.shelf.list();
+        let saved = self.saved_tables.list();
         self.status.send_modify(|status| status.saved = saved);
         if let Some(text) = &earlier.classes {
             // It was right when it was kept.

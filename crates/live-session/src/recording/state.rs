@@ -9,7 +9,7 @@ use super::status::Status;
 use crate::clock::now_ms;
 use crate::dumps::list::Dumps;
 use crate::persist::journal_state::Past;
-use crate::persist::saved_tables::Shelf;
+use crate::persist::saved_tables::SavedTables;
 use live_analysis::metrics::{METRICS, MetricInfo, Row};
 use live_analysis::sampler::Memory;
 use live_analysis::timeline::{Event, EventKind};
@@ -46,7 +46,7 @@ pub struct Live {
     /// Its heap dumps.
     pub dumps: Dumps,
     /// Its tables of classes that were kept.
-    pub shelf: Shelf,
+    pub saved_tables: SavedTables,
     /// What is shown of each class.
     pub rules: Chosen,
     /// Where the sources of its frames may be found.

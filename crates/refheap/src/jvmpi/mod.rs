@@ -4,7 +4,7 @@
 //! two steps of a script nothing happens. What the agent wants done (a collection, a
 //! thread stopped) is done before the next step. There is no JNI, so a thread's
 //! `JNIEnv *` is a number and JNI references are null; there are no compiled methods,
-//! monitors or class files, so their events are not available ([`TOLD`]).
+//! monitors or class files, so their events are not available ([`EMITTED`]).
 //!
 //! ```no_run
 //! use refheap::{Config, Gc, RefVm, jvmpi};
@@ -47,7 +47,7 @@ pub enum AgentError {
 pub struct Agent(());
 
 /// Events this VM has; all others are not available.
-pub const TOLD: [EventKind; 14] = [
+pub const EMITTED: [EventKind; 14] = [
     EventKind::MethodEntry,
     EventKind::MethodExit,
     EventKind::ObjectAlloc,
@@ -75,7 +75,7 @@ pub fn load(library: &Path, options: &str) -> Result<Agent, AgentError> {
 
 impl Agent {
     /// Notifies the agent of an event if it wants it.
-    pub(crate) fn told(&self, vm: &Core<'_>, env: EnvId, body: &Body) {
+    pub(crate) fn notify(&self, vm: &Core<'_>, env: EnvId, body: &Body) {
         if raw::is_on(body.kind()) {
             raw::send(vm, env, body, false);
         }

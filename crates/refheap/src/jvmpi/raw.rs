@@ -23,7 +23,7 @@ use vmpi::dump::monitor::{MonitorRecord, encode};
 use vmpi::mode::Request;
 use vmpi::{Body, DumpLevel, EnvId, EventKind, EventMode, JMethodId, ObjectHandle, Outcome};
 
-use super::{AgentError, TOLD, payload};
+use super::{AgentError, EMITTED, payload};
 use crate::core::{Core, VM_THREAD};
 
 const JNI_OK: i32 = 0;
@@ -232,7 +232,7 @@ fn env_of(thread: EnvPtr) -> EnvId {
 
 fn switch(kind: i32, on: bool) -> i32 {
     with(FAIL, |state| {
-        let Some(kind) = EventKind::from_code(kind).filter(|kind| TOLD.contains(kind)) else {
+        let Some(kind) = EventKind::from_code(kind).filter(|kind| EMITTED.contains(kind)) else {
             return NOT_AVAILABLE;
         };
         let bit = 1 << kind.code();

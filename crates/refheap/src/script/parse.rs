@@ -295,7 +295,7 @@ mod tests {
     use super::super::{DEFAULT, Script};
 
     #[test]
-    fn faults_are_told_with_their_line() {
+    fn faults_are_reported_with_their_line() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<Script>().expect_err(text);
             assert_eq!(error.to_string(), expected);

@@ -34,7 +34,7 @@ fn heap(dumps: &Dumps) -> Doc {
         number("gc"),
         number("level"),
         number("objects"),
-        number("told"),
+        number("reported"),
         number("roots"),
         number("bytes"),
         words("roots by kind"),
@@ -50,7 +50,7 @@ fn heap(dumps: &Dumps) -> Doc {
             Cell::count(u64::from(row.moment.collections)),
             Cell::count(u64::from(row.level)),
             Cell::count(row.objects),
-            Cell::count(row.told),
+            Cell::count(row.reported),
             Cell::count(row.roots.values().sum()),
             Cell::bytes(Bytes(row.bytes)),
             Span::Text(roots.join(", ")).into(),
@@ -73,7 +73,7 @@ fn heap(dumps: &Dumps) -> Doc {
 fn classes(last: &HeapDumpRow, rows: &[DumpedClass], omitted: u64) -> Doc {
     let mut table = Table::new([
         number("objects"),
-        number("told"),
+        number("reported"),
         number("bytes"),
         number("elements"),
         words("class"),
@@ -82,7 +82,7 @@ fn classes(last: &HeapDumpRow, rows: &[DumpedClass], omitted: u64) -> Doc {
         let or_empty = |value: u64, cell: Cell| if value > 0 { cell } else { Cell::empty() };
         table.row([
             Cell::count(row.objects),
-            Cell::count(row.told),
+            Cell::count(row.reported),
             or_empty(row.instance_bytes, Cell::bytes(Bytes(row.instance_bytes))),
             or_empty(row.elements, Cell::count(row.elements)),
             Cell::class(row.class.clone()),

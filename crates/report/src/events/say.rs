@@ -167,7 +167,7 @@ fn arenas(rows: &[ArenaRow]) -> Doc {
         number("capacity"),
         number("allocated in"),
         number("moved in"),
-        number("soon dead"),
+        number("soon freed"),
         number("deleted"),
         words("arena"),
     ]);
@@ -190,7 +190,7 @@ fn arenas(rows: &[ArenaRow]) -> Doc {
             capacity,
             Cell::bytes(Bytes(row.allocated_bytes)),
             Cell::bytes(Bytes(row.entered_bytes)),
-            Cell::bytes(Bytes(row.soon_dead_bytes)),
+            Cell::bytes(Bytes(row.soon_freed_bytes)),
             Cell::count(row.deletions),
             Cell::new(name),
         ]);

@@ -88,7 +88,7 @@ mod tests {
     use ::profile::Metric;
 
     #[test]
-    fn references_are_said_with_class_and_maker() {
+    fn references_are_reported_with_class_and_maker() {
         let text = "TRACE 300001:\n\tdemo.Lib.hold(Lib.java:3)\n\
             JNI REFERENCES BEGIN (global = 7, weak = 0) now\n\
             rank   kind remaining   created   deleted   cleared     bytes oldest (ms) thread trace class\n\

@@ -63,8 +63,8 @@ impl Job {
                 None => PATIENCE,
             };
             let Some(left) = patience.checked_sub(began.elapsed()) else {
-                let told = progress.so_far.clone();
-                return told.ok_or_else(Fault::later);
+                let finish = progress.so_far.clone();
+                return finish.ok_or_else(Fault::later);
             };
             let woken = self.changed.wait_timeout(progress, left);
             progress = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -102,12 +102,12 @@ impl Later {
         job.lock().whole = Some(answer);
         job.changed.notify_all();
         if found {
-            self.told(question);
+            self.finish(question);
         }
     }
 
     /// The requester knows the end of a question.
-    pub(super) fn told(&self, question: &str) {
+    pub(super) fn finish(&self, question: &str) {
         let ended = |job: &Job| job.lock().whole.is_some();
         self.lock().retain(|(q, job)| q != question || !ended(job));
     }
@@ -171,10 +171,10 @@ mod tests {
         let (again, new) = later.join("q");
         assert!(!new);
         assert_eq!(again.soon().map(|_| ()), Err(Fault::failed("no")));
-        later.told("q");
+        later.finish("q");
         let (job, new) = later.join("q");
         assert!(new);
-        later.told("q");
+        later.finish("q");
         assert!(!later.join("q").1, "it is not answered yet");
         later.run("q", &job, || panic!("of a test"));
         assert!(job.wait().is_err());

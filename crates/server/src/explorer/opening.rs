@@ -107,9 +107,9 @@ impl Explorer {
         let (begun, begins) = mpsc::channel();
         std::thread::scope(|scope| {
             let opening = scope.spawn(move || {
-                let said = AtomicBool::new(false);
+                let printed = AtomicBool::new(false);
                 let progress = |progress: Progress| {
-                    if !said.swap(true, Ordering::Relaxed) {
+                    if !printed.swap(true, Ordering::Relaxed) {
                         // No one listens when the dump is standard input.
                         let _ = begun.send(());
                     }

@@ -95,7 +95,7 @@ fn plan(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
     Ok(Written::new(form, &table, &provenance))
 }
 
-/// What can be named.
+/// Tables and columns.
 fn tables(e: &Explorer, form: Form) -> Result<Written, Fault> {
     let session = session(e)?;
     let answer = Tables {

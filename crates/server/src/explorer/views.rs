@@ -380,7 +380,7 @@ pub(super) fn answer(
         explorer.later.run(&question, &job, work);
     }
     let answer = job.wait();
-    explorer.later.told(&question);
+    explorer.later.finish(&question);
     answer
 }
 
@@ -419,7 +419,7 @@ pub(super) fn soon(
     }
     let answer = job.soon();
     if answer.is_err() {
-        explorer.later.told(&question);
+        explorer.later.finish(&question);
     }
     answer
 }

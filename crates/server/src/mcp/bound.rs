@@ -109,8 +109,8 @@ mod tests {
             answer["text"].as_str().unwrap().chars().count(),
             LONGEST_TEXT + 1
         );
-        let said = json!(["/text: 700 in all", "/rows: 4000 in all"]);
-        assert_eq!(answer["truncated"], said);
+        let cut = json!(["/text: 700 in all", "/rows: 4000 in all"]);
+        assert_eq!(answer["truncated"], cut);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! an error of the protocol.
 
 use super::bound::bounded;
-use super::message::{Fault, said, short};
+use super::message::{Fault, fault_text, short};
 use super::subjects::{Dump, Subjects};
 use super::table::{Of, Tool};
 use super::tools::named;
@@ -85,7 +85,7 @@ pub(super) fn resource(
         progress,
     };
     let report = call.wait(dump).and_then(|()| {
-        let heap = dump.explorer.heap().map_err(|fault| said(&fault))?;
+        let heap = dump.explorer.heap().map_err(|fault| fault_text(&fault))?;
         resources::report(heap, cancel)
     });
     let text = report.map_err(Fault::failed)?;
@@ -107,7 +107,7 @@ fn profile(subjects: &Subjects, params: &Params) -> Result<Json, String> {
     let (profile, damage) = found.profile()?;
     let metric = shown_metric(profile, params.get("metric"))?;
     let metric = metric.ok_or("the profile has no counts")?;
-    let limit = params.limit(20).map_err(|fault| said(&fault))?;
+    let limit = params.limit(20).map_err(|fault| fault_text(&fault))?;
     let answer = top(profile, metric, Some(limit));
     let mut answer = serde_json::to_value(&answer).map_err(|error| error.to_string())?;
     if !damage.is_empty() {
@@ -202,7 +202,7 @@ impl Call<'_> {
     fn view(&self, dump: &Dump, view: &str, params: &Params) -> Result<Json, String> {
         let cancel = Arc::clone(self.cancel);
         let answer = dump.explorer.answer(view, params, Form::Json, cancel);
-        let written = answer.map_err(|fault| said(&fault))?;
+        let written = answer.map_err(|fault| fault_text(&fault))?;
         serde_json::from_slice(&written.bytes).map_err(|e| e.to_string())
     }
 
@@ -222,9 +222,9 @@ impl Call<'_> {
         let mut heaps = Vec::new();
         for dump in [before, after] {
             self.wait(dump)?;
-            heaps.push(dump.explorer.heap().map_err(|fault| said(&fault))?);
+            heaps.push(dump.explorer.heap().map_err(|fault| fault_text(&fault))?);
         }
-        let top = params.limit(20).map_err(|fault| said(&fault))?;
+        let top = params.limit(20).map_err(|fault| fault_text(&fault))?;
         let options = DiffOptions {
             top: Some(top),
             ..DiffOptions::default()

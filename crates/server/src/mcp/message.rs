@@ -242,7 +242,7 @@ pub(super) fn fresh(name: &str, items: Vec<Json>) -> Json {
 }
 
 /// A fault as a model reads it, with the place in a query.
-pub(super) fn said(fault: &requests::Fault) -> String {
+pub(super) fn fault_text(fault: &requests::Fault) -> String {
     match &fault.place {
         None => fault.message.clone(),
         Some(place) => {

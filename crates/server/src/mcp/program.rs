@@ -1,7 +1,7 @@
 //! A call about a running program: a view of it, its state, or a command to it.
 
 use super::bound::bounded;
-use super::message::said;
+use super::message::fault_text;
 use super::subjects::{Dump, Subjects};
 use super::table::{Of, RECORD, SAMPLE_CPU, STATE, Tool};
 use crate::live::{answer as view, explorer_of};
@@ -37,7 +37,7 @@ pub(super) fn answer(
         _ => {
             // What the agent knows up to now. Without its answer, what it has sent before is shown.
             let _ = live.snapshot();
-            let content = view(live, tool.view, &params).map_err(|fault| said(&fault))?;
+            let content = view(live, tool.view, &params).map_err(|fault| fault_text(&fault))?;
             let answer = serde_json::from_slice(&content.bytes).map_err(|e| e.to_string())?;
             Ok(bounded(without_columns(answer)))
         }
@@ -73,7 +73,7 @@ fn order(
         }
         _ => (tool.view, params.clone()),
     };
-    let dump = carry_out(live, name, &params).map_err(|fault| said(&fault))?;
+    let dump = carry_out(live, name, &params).map_err(|fault| fault_text(&fault))?;
     let Some(number) = dump else {
         return Ok(state(live));
     };

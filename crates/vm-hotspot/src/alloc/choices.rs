@@ -238,10 +238,10 @@ impl Choices {
     /// Takes answers; whether they say other than what holds by default.
     pub(crate) fn take_answers(&mut self, answers: Vec<(Question, Chosen)>) -> bool {
         let is_news = answers.iter().any(|(_, answer)| *answer != FULL);
-        let told = answers
+        let reported = answers
             .iter()
             .map(|(question, answer)| (question.class, *answer));
-        self.factories.news.extend(told);
+        self.factories.news.extend(reported);
         let answers = answers.into_iter();
         let keyed = answers.map(|(question, answer)| ((question.factory, question.class), answer));
         self.factories.answers.extend(keyed);

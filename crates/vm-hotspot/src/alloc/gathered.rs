@@ -1,23 +1,23 @@
-//! From the objects that a thread has gathered to those that are followed.
+//! From the objects that a thread has gathered to those that are tracked.
 
 use jvmti::{Jni, Object};
 
-use crate::alloc::followed::{Entry, large};
 use crate::alloc::sites::SiteId;
+use crate::alloc::tracked::{Entry, large};
 use crate::instrument::tracker::PENDING_WORDS;
-use crate::vm::config::Follow;
+use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
 impl HotSpot {
-    /// Follows the objects a thread has gathered. `is_owner`: it is the current thread.
-    pub(crate) fn follow_gathered(&self, jni: Jni, object: Object, is_owner: bool) {
-        if self.config.follow == Follow::None {
+    /// Tracks the objects a thread has gathered. `is_owner`: it is the current thread.
+    pub(crate) fn track_gathered(&self, jni: Jni, object: Object, is_owner: bool) {
+        if self.config.track == Track::None {
             return;
         }
         let Some(tracker) = self.tracker() else {
             return;
         };
-        let mut list = self.followed.list(tracker.id(jni, object));
+        let mut list = self.tracked.list(tracker.id(jni, object));
         let Some((objects, words, before)) = tracker.gathered(jni, object, is_owner) else {
             return;
         };
@@ -28,7 +28,7 @@ impl HotSpot {
             let weight_log2 = (word[0] as u32).trailing_ones();
             let mut is_chosen = true;
             if share != 0 {
-                let shares = shares.get_or_insert_with(|| self.followed.shares());
+                let shares = shares.get_or_insert_with(|| self.tracked.shares());
                 let share = shares.get(share as usize).copied().unwrap_or_default();
                 is_chosen = list.choose((site, share), weight_log2, word[1].cast_unsigned());
             }
@@ -40,9 +40,9 @@ impl HotSpot {
             Some((index, site, weight_log2?, bytes))
         });
         let new: Vec<_> = chosen.collect();
-        let now = self.followed.clock.now();
+        let now = self.tracked.clock.now();
         let large_bytes = new.iter().map(|(.., bytes)| large(*bytes)).sum();
-        let is_admitted = self.followed.admit(new.len(), large_bytes);
+        let is_admitted = self.tracked.admit(new.len(), large_bytes);
         let mut dead = (0, 0);
         for (index, site, weight_log2, bytes) in new {
             let made = jni.element(objects, index).filter(|_| is_admitted);
@@ -60,23 +60,23 @@ impl HotSpot {
             made.into_iter().for_each(|made| jni.delete_local(made));
         }
         if is_admitted {
-            self.followed.dismiss(dead);
+            self.tracked.dismiss(dead);
         }
         jni.delete_local(objects);
         if is_owner {
-            self.followed.trim(jni, &mut list);
+            self.tracked.trim(jni, &mut list);
         }
     }
 
-    /// Follows what all threads have gathered, and what was sampled.
-    pub(crate) fn follow_all_gathered(&self, jni: Jni) {
+    /// Tracks what all threads have gathered, and what was sampled.
+    pub(crate) fn track_all_gathered(&self, jni: Jni) {
         if let Some(env) = self.live() {
             self.take_samples(env, jni);
         }
         if let Some(tracker) = self.tracker() {
-            let follow = |object| self.follow_gathered(jni, object, false);
-            tracker.for_each(jni, follow);
-            tracker.for_each_home(jni, follow);
+            let track = |object| self.track_gathered(jni, object, false);
+            tracker.for_each(jni, track);
+            tracker.for_each_home(jni, track);
         }
     }
 }

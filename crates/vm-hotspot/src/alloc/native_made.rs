@@ -8,8 +8,8 @@ use jvmti::sys::FieldPtr;
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::MethodInfo;
 
-use crate::alloc::followed::Followed;
-use crate::instrument::natives::{is_inside, uncounted};
+use crate::alloc::tracked::Tracked;
+use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::vm::config::Config;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::{NOWHERE, State};
@@ -27,7 +27,7 @@ pub(crate) fn begin(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Resul
         env.enable(EventKind::VmObjectAlloc, true)?;
     }
     if !IS_WATCHED.swap(true, Ordering::SeqCst) {
-        env.tell_native_allocations(jni, made)?;
+        env.report_native_allocations(jni, made)?;
     }
     switch(true);
     Ok(())
@@ -59,7 +59,7 @@ fn made(jni: Jni, object: Object, is_string: bool) {
         return;
     };
     let Some(env) = hotspot.live() else { return };
-    uncounted(|| {
+    with_agent_guard(|| {
         jni.without_exception(|| {
             jni.local_frame(32, || {
                 let mut all = vec![object];
@@ -67,7 +67,7 @@ fn made(jni: Jni, object: Object, is_string: bool) {
                     all.extend(characters(jni, object));
                 }
                 let mut state = hotspot.lock();
-                state.native_allocated((env, jni), &all, &hotspot.config, &hotspot.followed);
+                state.native_allocated((env, jni), &all, &hotspot.config, &hotspot.tracked);
             });
         });
     });
@@ -80,7 +80,7 @@ impl State {
         (env, jni): (Env<Live>, Jni),
         made: &[Object],
         config: &Config,
-        followed: &Followed,
+        tracked: &Tracked,
     ) {
         // JDK 8 makes these by JNI.
         if let [Some(top), caller] = self.innermost(env, jni)
@@ -89,7 +89,7 @@ impl State {
             return;
         }
         for object in made {
-            self.sampled((env, jni), *object, config, followed);
+            self.sampled((env, jni), *object, config, tracked);
         }
     }
 

@@ -5,8 +5,8 @@
 
 use vmpi::{AllocationRow, ArenaId, FreeRow, ObjectHandle};
 
-use crate::alloc::followed::Living;
 use crate::alloc::sites::{Site, SiteId};
+use crate::alloc::tracked::Living;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
@@ -17,22 +17,22 @@ struct Row {
     was_estimated: bool,
     /// Objects and bytes at the last [`Reported::clear`]; reports are of those since then.
     cleared: [i64; 2],
-    told: [i64; 4],
+    announced: [i64; 4],
 }
 
 /// All sites that have been settled, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     rows: Vec<Row>,
-    follows: bool,
+    is_tracked: bool,
 }
 
 impl Reported {
-    /// Of nothing yet. `follows`: it will be known who is alive.
-    pub(crate) fn new(follows: bool) -> Self {
+    /// Of nothing yet. `is_tracked`: it will be known who is alive.
+    pub(crate) fn new(is_tracked: bool) -> Self {
         Self {
             rows: Vec::new(),
-            follows,
+            is_tracked,
         }
     }
 
@@ -58,7 +58,7 @@ impl Reported {
         }
     }
 
-    /// Adds objects, and bytes of arrays, of sites that are thinned out. Those are followed already.
+    /// Adds objects, and bytes of arrays, of sites that are thinned out. Those are tracked already.
     pub(crate) fn take_chosen(&mut self, chosen: &[(SiteId, [i64; 2])]) {
         for (site, [objects, array_bytes]) in chosen {
             let number = (site.0 as usize).wrapping_sub(1);
@@ -86,7 +86,7 @@ impl Reported {
     pub(crate) fn clear(&mut self) {
         for row in &mut self.rows {
             row.cleared = [row.site.objects, row.site.bytes];
-            row.told = [0; 4];
+            row.announced = [0; 4];
             row.living = Living {
                 old_objects: row.living.objects + row.living.old_objects,
                 old_array_bytes: row.living.array_bytes + row.living.old_array_bytes,
@@ -98,7 +98,7 @@ impl Reported {
     /// Totals since the beginning: live bytes and objects, allocated bytes and objects.
     pub(crate) fn totals(&self) -> [u64; 4] {
         self.rows.iter().fold([0; 4], |sum, row| {
-            let [live_objects, live_bytes] = row.live_of_all(self.follows);
+            let [live_objects, live_bytes] = row.live_of_all(self.is_tracked);
             let add = [live_bytes, live_objects, row.site.bytes, row.site.objects];
             std::array::from_fn(|i| sum[i] + add[i].max(0) as u64)
         })
@@ -108,12 +108,12 @@ impl Reported {
     pub(crate) fn take(&mut self) -> (Vec<AllocationRow>, Vec<FreeRow>) {
         let (mut allocations, mut frees) = (Vec::new(), Vec::new());
         for row in &mut self.rows {
-            let [live_objects, live_bytes] = row.live(self.follows);
+            let [live_objects, live_bytes] = row.live(self.is_tracked);
             let [objects, bytes] = row.since_clear();
             let now = [objects, bytes, objects - live_objects, bytes - live_bytes];
             // An estimate may take back a freed object; it is then reported later or never.
-            let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.told[i]).max(0));
-            row.told = std::array::from_fn(|i| row.told[i] + new[i]);
+            let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.announced[i]).max(0));
+            row.announced = std::array::from_fn(|i| row.announced[i] + new[i]);
             let Site {
                 class,
                 trace,
@@ -158,25 +158,31 @@ impl Row {
     }
 
     /// Living objects and bytes of those since counts were cleared, at most these.
-    fn live(&self, follows: bool) -> [i64; 2] {
+    fn live(&self, is_tracked: bool) -> [i64; 2] {
         let Living {
             objects,
             array_bytes,
             ..
         } = self.living;
-        self.bounded(follows, objects, array_bytes, self.since_clear())
+        self.bounded(is_tracked, objects, array_bytes, self.since_clear())
     }
 
     /// Living objects and bytes of all, at most what was ever allocated.
-    fn live_of_all(&self, follows: bool) -> [i64; 2] {
+    fn live_of_all(&self, is_tracked: bool) -> [i64; 2] {
         let objects = self.living.objects + self.living.old_objects;
         let array_bytes = self.living.array_bytes + self.living.old_array_bytes;
         let made = [self.site.objects, self.site.bytes];
-        self.bounded(follows, objects, array_bytes, made)
+        self.bounded(is_tracked, objects, array_bytes, made)
     }
 
-    fn bounded(&self, follows: bool, objects: i64, array_bytes: i64, most: [i64; 2]) -> [i64; 2] {
-        if !follows {
+    fn bounded(
+        &self,
+        is_tracked: bool,
+        objects: i64,
+        array_bytes: i64,
+        most: [i64; 2],
+    ) -> [i64; 2] {
+        if !is_tracked {
             return most;
         }
         let bytes = objects * self.site.size + array_bytes;
@@ -225,7 +231,7 @@ mod tests {
     fn what_is_counted_while_the_living_are_found_is_not_taken_for_dead() {
         let (mut sites, mut reported, site) = one();
         sites.set_size(site, 16);
-        let told = |reported: &mut Reported, alive| {
+        let announced = |reported: &mut Reported, alive| {
             let living = Living {
                 objects: alive,
                 ..Living::default()
@@ -238,15 +244,15 @@ mod tests {
         sites.allocated(site, 10, 160);
         settle(&mut reported, &sites);
         sites.allocated(site, 5, 80);
-        assert_eq!(told(&mut reported, 10), (10, 0));
+        assert_eq!(announced(&mut reported, 10), (10, 0));
         // The five are among the live objects before they are settled.
-        assert_eq!(told(&mut reported, 15), (0, 0));
+        assert_eq!(announced(&mut reported, 15), (0, 0));
         settle(&mut reported, &sites);
-        assert_eq!(told(&mut reported, 12), (5, 3));
+        assert_eq!(announced(&mut reported, 12), (5, 3));
     }
 
     #[test]
-    fn deaths_of_what_was_there_when_counts_were_cleared_are_not_told() {
+    fn deaths_of_what_was_there_when_counts_were_cleared_are_not_reported() {
         let (mut sites, mut reported, site) = one();
         sites.set_size(site, 16);
         sites.allocated(site, 10, 160);

@@ -12,8 +12,8 @@ use vmpi::{ClassId, ThreadId, Worth};
 
 use crate::alloc::choices::Chosen;
 use crate::alloc::sites::SiteId;
-use crate::instrument::natives::uncounted;
-use crate::vm::config::{Config, Follow};
+use crate::instrument::natives::with_agent_guard;
+use crate::vm::config::{Config, Track};
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::CLASS_TAG;
 use crate::vm::state::{MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
@@ -71,8 +71,8 @@ impl HotSpot {
     /// The current thread has allocated an object that the VM's sampler picked.
     pub(crate) fn sampled(&self, env: Env<Live>, jni: Jni, made: Object) {
         if self.put_sample(env, jni, made).is_none() {
-            let (config, followed) = (&self.config, &self.followed);
-            self.lock().sampled((env, jni), made, config, followed);
+            let (config, tracked) = (&self.config, &self.tracked);
+            self.lock().sampled((env, jni), made, config, tracked);
         }
     }
 
@@ -94,7 +94,7 @@ impl HotSpot {
             class: ClassId((class & !CLASS_TAG) as u32),
             thread: ThreadId(thread as u32),
             size: env.object_size(made).unwrap_or(0),
-            time: self.followed.clock.now(),
+            time: self.tracked.clock.now(),
             object: None,
             rows: rows.into(),
         };
@@ -107,7 +107,7 @@ impl HotSpot {
             self.memory.native.give(Worth::Objects, sample.cost());
             return None;
         }
-        if self.config.follow != Follow::None {
+        if self.config.track != Track::None {
             sample.object = jni.weak(made);
         }
         list.push(sample);
@@ -131,7 +131,7 @@ impl HotSpot {
                     continue;
                 };
                 match taken {
-                    Some(site) => self.followed.add_weak(jni, object, site, sample.time),
+                    Some(site) => self.tracked.add_weak(jni, object, site, sample.time),
                     None => jni.delete_weak(object),
                 }
             }
@@ -156,12 +156,12 @@ impl HotSpot {
         /// How long samples wait where they keep garbage.
         const SHORT: Duration = Duration::from_millis(20);
         let hotspot = self.forever();
-        let bound = self.followed.bound();
+        let bound = self.tracked.bound();
         let keep_garbage = bound.is_some_and(|bound| bound.heap.is_some());
         self.spawn(env, jni, "HPROF allocations", move |env, jni| {
             let _ = hotspot.samples.taker.set(std::thread::current());
             while !hotspot.dead.load(Ordering::Relaxed) {
-                uncounted(|| hotspot.take_samples(env, jni));
+                with_agent_guard(|| hotspot.take_samples(env, jni));
                 match keep_garbage {
                     true => std::thread::park_timeout(SHORT),
                     false => std::thread::park(),

@@ -84,7 +84,7 @@ impl State {
         }
         let frames = self.allocating_frames((at.env, at.jni), class, by);
         if first.is_some() && first != frames.first().copied() {
-            let what = "allocations at stacks that have one number with another";
+            let what = "allocations at stacks with a context-hash collision";
             *self.lost.entry(what).or_default() += 1;
             return;
         }

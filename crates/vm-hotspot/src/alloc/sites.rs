@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use vmpi::{AllocationStackRow, ClassId, Memory, Share, TraceId, Worth};
 
-use crate::alloc::followed::SITE_BITS;
 use crate::alloc::tallies::Tallies;
-use crate::vm::config::Follow;
+use crate::alloc::tracked::SITE_BITS;
+use crate::vm::config::Track;
 use crate::vm::costs;
 
 /// Number of a site: class and stack. 26 bits, to leave room for a flag and a weight.
@@ -32,11 +32,11 @@ impl SiteId {
     }
 }
 
-/// Follow mask of a site before it has made many objects: 0 follows each.
-pub(crate) fn first_mask(follow: Follow) -> i64 {
-    match follow {
-        Follow::None => i64::from(i32::MAX),
-        Follow::Every | Follow::Exact | Follow::Adaptive => 0,
+/// Track mask of a site before it has made many objects: 0 tracks each.
+pub(crate) fn first_mask(track: Track) -> i64 {
+    match track {
+        Track::None => i64::from(i32::MAX),
+        Track::Every | Track::Exact | Track::Adaptive => 0,
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Site {
 pub(crate) struct Sites {
     rows: Vec<Site>,
     by_key: FxHashMap<(ClassId, TraceId, Share), SiteId>,
-    pub(crate) follows: bool,
+    pub(crate) is_tracked: bool,
     pub(crate) memory: Arc<Memory>,
     /// Stacks that were sampled, if they are.
     pub(crate) tallies: Tallies,

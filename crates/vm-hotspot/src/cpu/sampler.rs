@@ -26,7 +26,7 @@ use crate::cpu::other_threads::{self, LOOK};
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
 use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
 use crate::cpu::wall::{Elapsed, Wall, is_waiting};
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
 use crate::vm::vm_structs::exported_symbol;
@@ -157,7 +157,8 @@ impl Sampler {
         let Some(sampler) = hotspot.sampler.get() else {
             return;
         };
-        let body = move |env: Env<Live>, jni: Jni| uncounted(|| sampler.run(hotspot, env, jni));
+        let body =
+            move |env: Env<Live>, jni: Jni| with_agent_guard(|| sampler.run(hotspot, env, jni));
         let _ = hotspot.spawn(env, jni, "HPROF cpu sampling thread", body);
         sampler.thread_started(hotspot);
         if matches!(sampler.method, Method::Async(_)) {
@@ -341,7 +342,7 @@ impl Sampler {
             ),
             (
                 self.timers.take_refused(),
-                "threads without CPU samples for want of a timer",
+                "threads without CPU samples: no timer left",
             ),
         ];
         for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {

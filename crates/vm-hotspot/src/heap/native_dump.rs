@@ -13,7 +13,7 @@ use jvmti::sys::{MethodPtr, Value};
 use jvmti::{Env, Jni, Live, Object};
 use vmpi::{ClassId, NativeDump, ObjectHandle, PlacedObject, ThreadId, TraceId, VmError};
 
-use crate::alloc::followed::Entry;
+use crate::alloc::tracked::Entry;
 use crate::heap::slots::{Reading, address};
 use crate::threads::background::collect_garbage;
 use crate::vm::hotspot::HotSpot;
@@ -40,15 +40,15 @@ pub(crate) fn write(
     let text = jni.new_string(text).map_err(failed)?;
     for _ in 0..TRIES {
         collect_garbage(hotspot, env, jni).map_err(failed)?;
-        let done = hotspot.followed.living(jni, |entries| {
+        let done = hotspot.tracked.living(jni, |entries| {
             let weak = entries.iter().map(|entry| entry.weak());
             let reading = Reading::tried(jni, weak.chain(known.mirrors()));
             let reading = reading.ok_or(VmError::Unsupported("readable references"))?;
-            let began = hotspot.followed.collections();
+            let began = hotspot.tracked.collections();
             let places = Places::read(jni, reading, entries, &known);
             // Those that were made meanwhile.
-            hotspot.follow_all_gathered(jni);
-            let new = hotspot.followed.newcomers();
+            hotspot.track_all_gathered(jni);
+            let new = hotspot.tracked.newcomers();
             let places_of_new = Places::read(jni, reading, &new, &Known::default());
             dumper.dump(jni, text).map_err(failed)?;
             let named_after = Places::named(jni, reading, &known);
@@ -57,7 +57,7 @@ pub(crate) fn write(
             places.join(jni, reading, entries, &sites, &mut dump);
             places_of_new.join(jni, reading, &new, &sites, &mut dump);
             // One that was under way at first counts, and one that is under way now.
-            let collections = hotspot.followed.started().saturating_sub(began);
+            let collections = hotspot.tracked.started().saturating_sub(began);
             if collections > CALM[usize::from(reading == Reading::Local)]
                 || places.named != named_after
             {
@@ -129,16 +129,16 @@ impl Known {
 
 /// Where everything is at one moment.
 struct Places {
-    followed: Vec<u64>,
+    tracked: Vec<u64>,
     /// Classes, loaders, threads and the agent's own, in this order.
     named: Vec<u64>,
 }
 
 impl Places {
     fn read(jni: Jni, reading: Reading, entries: &[Entry], known: &Known) -> Self {
-        let followed = entries.iter().map(|entry| reading.of(jni, entry.weak()));
+        let tracked = entries.iter().map(|entry| reading.of(jni, entry.weak()));
         Self {
-            followed: followed.collect(),
+            tracked: tracked.collect(),
             named: Self::named(jni, reading, known),
         }
     }
@@ -162,7 +162,7 @@ impl Places {
         dump: &mut NativeDump,
     ) {
         dump.objects.reserve(entries.len());
-        for (entry, before) in entries.iter().zip(&self.followed) {
+        for (entry, before) in entries.iter().zip(&self.tracked) {
             let after = reading.of(jni, entry.weak());
             match sites.get((entry.site().0 as usize).wrapping_sub(1)) {
                 _ if after == 0 => {} // died

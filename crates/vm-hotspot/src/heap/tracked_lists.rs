@@ -5,10 +5,10 @@ use std::mem::size_of;
 
 use vmpi::TraceId;
 
-use crate::alloc::followed::{Entry, SITE_BITS};
+use crate::alloc::tracked::{Entry, SITE_BITS};
 use crate::heap::slots::Reading;
-use crate::instrument::natives::uncounted;
-use crate::vm::config::Follow;
+use crate::instrument::natives::with_agent_guard;
+use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
 /// Lists of tracked objects in memory. Offsets and sizes are bytes.
@@ -30,7 +30,7 @@ impl HotSpot {
     /// The stacks of all allocation sites, by number of the site; `None` when no object is tracked.
     #[must_use]
     pub fn stacks_of_sites(&self) -> Option<Vec<TraceId>> {
-        let is_tracking = self.config.counts_objects() && self.config.follow != Follow::None;
+        let is_tracking = self.config.counts_objects() && self.config.track != Track::None;
         if !is_tracking || self.has_ended() {
             return None;
         }
@@ -45,15 +45,15 @@ impl HotSpot {
         let Some(jni) = self.java.jni() else {
             return body(None);
         };
-        uncounted(|| {
-            self.followed.living(jni, |entries| {
+        with_agent_guard(|| {
+            self.tracked.living(jni, |entries| {
                 let weak = entries.iter().map(|entry| entry.weak());
                 if Reading::tried(jni, weak) != Some(Reading::Weak) {
                     return body(None);
                 }
                 // Those that were allocated since the last collection.
-                self.follow_all_gathered(jni);
-                let new = self.followed.newcomers();
+                self.track_all_gathered(jni);
+                let new = self.tracked.newcomers();
                 let [reference_at, site_at] = Entry::OFFSETS;
                 body(Some(&TrackedLists {
                     lists: [&entries[..], &new[..]].map(|list| (list.as_ptr() as u64, list.len())),

@@ -54,7 +54,7 @@ impl Tags {
 
     /// Tags tracked objects.
     fn track(&mut self, hotspot: &HotSpot, jni: Jni) {
-        hotspot.followed.living(jni, |entries| {
+        hotspot.tracked.living(jni, |entries| {
             for entry in entries.iter() {
                 let Some(object) = jni.new_local(entry.weak()) else {
                     continue;

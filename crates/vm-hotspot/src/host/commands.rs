@@ -63,7 +63,7 @@ impl Host {
         });
         let messages = messages.unwrap_or_else(|| self.queued());
         // Who has died since the moment of a dump is in it, and is not to be dead before.
-        let has_collected = self.tell_all(messages, stream, jni, body.is_none());
+        let has_collected = self.emit_all(messages, stream, jni, body.is_none());
         if let Some(body) = body {
             let requested = true;
             stream.item(Instant::now(), EnvId(0), &Item::Event { requested, body });
@@ -88,7 +88,7 @@ impl Host {
                 Some((Some(Body::ObjectAlloc(alloc)), before))
             }
             Request::ThreadStart(object) => {
-                let (held, entry) = self.followed(jni, object)?;
+                let (held, entry) = self.tracked(jni, object)?;
                 let (entry, before) = self.at_once(|entries| now_of(entries, entry));
                 let id = ObjectHandle(entry.id);
                 Some((self.start_of(env, jni, held, id), before))
@@ -130,7 +130,7 @@ impl Host {
         (answer, self.queued())
     }
 
-    /// Where a followed object is, and what happened before. The stack that made it is
+    /// Where a tracked object is, and what happened before. The stack that made it is
     /// not known any more.
     fn alloc_of(
         &self,
@@ -138,7 +138,7 @@ impl Host {
         jni: Jni,
         object: ObjectHandle,
     ) -> Option<(ObjectAlloc, Vec<Message>)> {
-        let (held, entry) = self.followed(jni, object)?;
+        let (held, entry) = self.tracked(jni, object)?;
         let mirror = jni.object_class(held)?;
         let known = self.with_names_of((env, jni), Some(mirror), |namer| namer.class(mirror));
         let size = env.object_size(held).ok()?;
@@ -154,8 +154,8 @@ impl Host {
         Some((alloc, before))
     }
 
-    /// A local reference to a followed object, and its entry.
-    pub(super) fn followed(&self, jni: Jni, object: ObjectHandle) -> Option<(Object, Entry)> {
+    /// A local reference to a tracked object, and its entry.
+    pub(super) fn tracked(&self, jni: Jni, object: ObjectHandle) -> Option<(Object, Entry)> {
         let by_id = |entry: &&Entry| entry.id == object.0;
         let entry = *self.tracked.lock().entries.iter().find(by_id)?;
         // Weak references are deleted by this thread only.

@@ -31,10 +31,10 @@ use crate::heap::walk::{Classes, Ids, Shape, Wanted};
 const MOST: usize = 256 << 20;
 /// Above all addresses and numbers: ids that objects have in one dump.
 const PASSING_IDS: u64 = 1 << 61;
-/// Marks tags of objects that are not followed.
+/// Marks tags of objects that are not tracked.
 const PASSING: i64 = 1 << 40;
 /// Marks tags of tracked objects.
-const FOLLOWED: i64 = 1 << 41;
+const TRACKED: i64 = 1 << 41;
 
 /// What a request has yielded, and what had happened before.
 pub(super) type Dumped = (Option<Body>, Vec<Message>);
@@ -44,7 +44,7 @@ struct Tags<'h> {
     host: &'h Host,
     env: Env<Live>,
     /// Numbers of the tagged tracked objects, ascending.
-    followed: Vec<u64>,
+    tracked: Vec<u64>,
     /// Their ids, once all threads stand still.
     ids: Vec<u64>,
     /// The number of the first object that gets an id here, and how many do.
@@ -61,7 +61,7 @@ impl<'h> Tags<'h> {
         let tags = Self {
             host,
             env,
-            followed: Vec::new(),
+            tracked: Vec::new(),
             ids: Vec::new(),
             first,
             count: 0,
@@ -71,12 +71,12 @@ impl<'h> Tags<'h> {
         Ok(tags)
     }
 
-    /// Tags the objects that are followed by now.
-    fn follow(&mut self, jni: Jni) {
+    /// Tags the objects that are tracked by now.
+    fn track(&mut self, jni: Jni) {
         self.catch_up(jni, false);
     }
 
-    /// Tags those that have come since; others are followed when the walk has begun.
+    /// Tags those that have come since; others are tracked when the walk has begun.
     fn hold(&mut self, jni: Jni) {
         self.catch_up(jni, true);
     }
@@ -85,7 +85,7 @@ impl<'h> Tags<'h> {
         let entries: Vec<(u64, Object)> = {
             let mut tracked = self.host.tracked.lock();
             tracked.is_held = is_held;
-            let last = self.followed.last().copied().unwrap_or(0);
+            let last = self.tracked.last().copied().unwrap_or(0);
             let new = tracked
                 .entries
                 .partition_point(|entry| entry.number <= last);
@@ -99,9 +99,9 @@ impl<'h> Tags<'h> {
             };
             // The object of a class has the class's tag.
             if self.env.tag(object).unwrap_or(0) == 0 {
-                let tag = FOLLOWED | self.followed.len() as i64;
+                let tag = TRACKED | self.tracked.len() as i64;
                 if self.env.set_tag(object, tag).is_ok() {
-                    self.followed.push(number);
+                    self.tracked.push(number);
                 }
             }
             jni.delete_local(object);
@@ -149,7 +149,7 @@ impl Ids for Tags<'_> {
             let entry = entries.next_if(|entry| entry.number == *number);
             entry.map_or(unknown | *number << 3, |entry| entry.id)
         };
-        self.ids = self.followed.iter().map(id).collect();
+        self.ids = self.tracked.iter().map(id).collect();
         self.before = Some(host.queued());
         tracked.is_held = false;
         drop(tracked);
@@ -161,11 +161,11 @@ impl Ids for Tags<'_> {
     }
 
     fn id(&self, tag: i64) -> ObjectHandle {
-        let index = (tag & !(PASSING | FOLLOWED)).cast_unsigned();
+        let index = (tag & !(PASSING | TRACKED)).cast_unsigned();
         match tag {
             0 => ObjectHandle::NULL,
             _ if tag & PASSING != 0 => ObjectHandle(PASSING_IDS | (self.first + index) << 3),
-            _ if tag & FOLLOWED != 0 => {
+            _ if tag & TRACKED != 0 => {
                 let id = self.ids.get(index as usize);
                 ObjectHandle(id.copied().unwrap_or(0))
             }
@@ -174,8 +174,8 @@ impl Ids for Tags<'_> {
     }
 
     fn place(&self, tag: i64) -> usize {
-        let kind = usize::from(tag & PASSING != 0) + 2 * usize::from(tag & FOLLOWED != 0);
-        3 * (tag & !(PASSING | FOLLOWED)) as usize + kind
+        let kind = usize::from(tag & PASSING != 0) + 2 * usize::from(tag & TRACKED != 0);
+        3 * (tag & !(PASSING | TRACKED)) as usize + kind
     }
 
     fn class(&self, tag: i64) -> ClassId {
@@ -247,7 +247,7 @@ impl Host {
         let stacks = self.stacks(env, jni);
         let mut tags = Tags::new(self).ok()?;
         let mut plan = self.plan((env, jni), level, &tags)?;
-        tags.follow(jni);
+        tags.track(jni);
         for stack in &stacks {
             plan.threads
                 .insert(tags.of(stack.thread).0, stack.trace.env);
@@ -266,7 +266,7 @@ impl Host {
         Some((self.or_say(dumped).map(body), before))
     }
 
-    /// A dump of an object that the stream has an id for: a class or a followed object.
+    /// A dump of an object that the stream has an id for: a class or a tracked object.
     pub(super) fn dump_object(&self, env: Env<Live>, jni: Jni, id: ObjectHandle) -> Option<Dumped> {
         let mirror = self.with_names((env, jni), |namer| {
             let class = namer.names.class_of(id)?;
@@ -274,11 +274,11 @@ impl Host {
         });
         let object = match mirror {
             Some(mirror) => mirror,
-            None => self.followed(jni, id)?.0,
+            None => self.tracked(jni, id)?.0,
         };
         let mut tags = Tags::new(self).ok()?;
         let plan = self.plan((env, jni), DumpLevel::Values, &tags)?;
-        tags.follow(jni);
+        tags.track(jni);
         let mirror = jni.object_class(object)?;
         let of = tags.env.tag(mirror).unwrap_or(0);
         let array = plan.classes.shapes.get(&of).and_then(|shape| shape.array);
@@ -302,7 +302,7 @@ impl Host {
         dumped.ok()
     }
 
-    /// All threads, and the monitors they use. Objects of monitors that are not followed are
+    /// All threads, and the monitors they use. Objects of monitors that are not tracked are
     /// described first.
     pub(super) fn dump_monitors(&self, env: Env<Live>, jni: Jni) -> Option<Dumped> {
         let stacks = self.stacks(env, jni);
@@ -314,7 +314,7 @@ impl Host {
             used.extend(record.map(|record| (object, record)));
         }
         let mut tags = Tags::new(self).ok()?;
-        tags.follow(jni);
+        tags.track(jni);
         tags.hold(jni);
         let mut named = Vec::new();
         for (object, record) in used {

@@ -63,7 +63,7 @@ impl Host {
             trace,
             array: known.array,
         };
-        if !self.follow(thread, weak, alloc, place) {
+        if !self.track(thread, weak, alloc, place) {
             self.leave_room();
             jni.delete_weak(weak);
         }

@@ -29,7 +29,7 @@ use vmpi::{
 };
 
 use crate::alloc::bound::{self, Bound};
-use crate::alloc::followed::large;
+use crate::alloc::tracked::large;
 use crate::vm::beginning::largest_heap;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
@@ -60,7 +60,7 @@ const MOST_DEPTH: usize = 64;
 /// Objects tracked at a time; more are counted as lost.
 const MOST: usize = 1 << 20;
 /// Memory of a tracked object: its entry and its id, in tables that may be half empty, and the VM's weak reference.
-const FOLLOWED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
+const TRACKED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
 /// Where ids are numbers, the agent checks for freed objects once more so long after a collection:
 /// such a collector clears references when its last pause is over.
 const AFTERWARDS: Duration = Duration::from_millis(250);
@@ -82,7 +82,7 @@ pub struct HostSetup {
     pub sink: Sink,
 }
 
-/// A followed object.
+/// A tracked object.
 #[derive(Clone, Copy)]
 struct Entry {
     /// Its place in the order of allocations; the entries are in this order.
@@ -120,7 +120,7 @@ struct Tracked {
 
 /// What is known once the VM is up.
 struct Place {
-    /// How many objects may be followed, if the collector keeps garbage for each of them.
+    /// How many objects may be tracked, if the collector keeps garbage for each of them.
     bound: Option<Bound>,
     spaces: Spaces,
     is_address: bool,
@@ -252,7 +252,7 @@ impl Host {
     /// Takes memory for one more tracked object and its event from the limit; false, and counted, if there is none.
     /// Called before the object's class and stack are recorded, so that a dropped object adds no names.
     fn has_room(&self) -> bool {
-        let has_room = self.memory().take(Worth::Objects, FOLLOWED + What::ALLOC);
+        let has_room = self.memory().take(Worth::Objects, TRACKED + What::ALLOC);
         if !has_room {
             self.tracked.lock().refused += 1;
         }
@@ -261,7 +261,7 @@ impl Host {
 
     /// Gives back the memory of an object that is not tracked after all.
     fn leave_room(&self) {
-        self.memory().give(Worth::Objects, FOLLOWED + What::ALLOC);
+        self.memory().give(Worth::Objects, TRACKED + What::ALLOC);
     }
 
     fn item(&self, env: EnvId, item: Item) {
@@ -279,8 +279,8 @@ impl Host {
         }
     }
 
-    /// An object was sampled: it gets its id, and is followed.
-    fn follow(&self, env: EnvId, weak: Object, alloc: ObjectAlloc, place: &Place) -> bool {
+    /// An object was sampled: it gets its id, and is tracked.
+    fn track(&self, env: EnvId, weak: Object, alloc: ObjectAlloc, place: &Place) -> bool {
         let mut tracked = self.tracked.lock();
         while tracked.in_gc || tracked.is_held && !self.is_writer() {
             // This thread cannot continue before the pause is over anyway.
@@ -365,12 +365,12 @@ impl Host {
     }
 
     /// Freed objects where ids are numbers, found by asking the VM; by the writer. An object that was made
-    /// after the one with the id `told` is not known to the stream yet.
-    fn ask(&self, jni: Jni, told: u64) -> (Vec<Change>, Vec<Object>) {
+    /// after the one with the id `reported` is not known to the stream yet.
+    fn ask(&self, jni: Jni, reported: u64) -> (Vec<Change>, Vec<Object>) {
         let entries = std::mem::take(&mut self.tracked.lock().entries);
         let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
-            .partition(|entry| entry.id <= told && jni.is_dead(entry.weak));
+            .partition(|entry| entry.id <= reported && jni.is_dead(entry.weak));
         let mut tracked = self.tracked.lock();
         left.append(&mut tracked.entries);
         tracked.entries = left;
@@ -387,16 +387,16 @@ impl Host {
     }
 
     /// One collection as events.
-    fn tell(&self, stream: &mut Stream, jni: Jni, at: Instant, gc: Collection) {
+    fn emit_gc(&self, stream: &mut Stream, jni: Jni, at: Instant, gc: Collection) {
         let has_numbers = self.place.get().is_some_and(|place| !place.is_address);
         let kind = match has_numbers && self.has_cleared(jni) {
             true => GcKind::Full,
             false => GcKind::Unknown,
         };
-        self.tell_as(stream, jni, at, gc, kind);
+        self.emit_gc_as(stream, jni, at, gc, kind);
     }
 
-    fn tell_as(
+    fn emit_gc_as(
         &self,
         stream: &mut Stream,
         jni: Jni,
@@ -404,13 +404,13 @@ impl Host {
         mut gc: Collection,
         kind: GcKind,
     ) {
-        const NOBODY: EnvId = EnvId(0);
+        const NO_ENV: EnvId = EnvId(0);
         if kind == GcKind::Full {
-            (gc.changes, gc.dead) = self.ask(jni, stream.last_birth);
+            (gc.changes, gc.dead) = self.ask(jni, stream.last_allocation);
         }
-        stream.event(gc.started, NOBODY, Body::GcStart { kind });
+        stream.event(gc.started, NO_ENV, Body::GcStart { kind });
         for body in in_order(&gc.changes) {
-            stream.event(at, NOBODY, body);
+            stream.event(at, NO_ENV, body);
         }
         stream.states(at, &gc.states);
         let sum = |of: fn(&ArenaState) -> u64| gc.states.iter().map(of).sum();
@@ -420,11 +420,11 @@ impl Host {
             used_space: sum(|state| state.used),
             total_space: sum(|state| state.capacity),
         };
-        stream.event(at, NOBODY, Body::GcFinish(info));
+        stream.event(at, NO_ENV, Body::GcFinish(info));
         stream.lost(at, vmpi::EventKind::ObjectAlloc, gc.refused);
         stream.lost(at, vmpi::EventKind::GcFinish, gc.missed);
         self.memory()
-            .give(Worth::Objects, FOLLOWED * gc.dead.len() as u64);
+            .give(Worth::Objects, TRACKED * gc.dead.len() as u64);
         for weak in gc.dead {
             jni.delete_weak(weak);
         }
@@ -447,7 +447,7 @@ impl Host {
     }
 
     /// A collection whose freed objects were found after its events.
-    fn tell_late_deaths(&self, stream: &mut Stream, jni: Jni) {
+    fn emit_late_deaths(&self, stream: &mut Stream, jni: Jni) {
         let at = Instant::now();
         let gc = Collection {
             started: at,
@@ -458,12 +458,12 @@ impl Host {
             missed: 0,
         };
         if self.has_cleared(jni) {
-            self.tell_as(stream, jni, at, gc, GcKind::Full);
+            self.emit_gc_as(stream, jni, at, gc, GcKind::Full);
         }
     }
 
     /// Records how many objects and collections were dropped since the last collection that was reported.
-    fn tell_left_out(&self, stream: &mut Stream) {
+    fn emit_left_out(&self, stream: &mut Stream) {
         let mut tracked = self.tracked.lock();
         let refused = std::mem::take(&mut tracked.refused);
         let missed = std::mem::take(&mut tracked.missed);
@@ -478,12 +478,12 @@ impl Host {
         // The queue gets as much capacity as it needed: threads of the program need not allocate it.
         let room = Vec::with_capacity(self.queue.lock().len());
         let messages = self.queue.lock().take(room, self.memory());
-        self.tell_all(messages, stream, jni, true)
+        self.emit_all(messages, stream, jni, true)
     }
 
     /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, freed objects are
     /// found by asking the VM now, if that is wanted, else at the next collection.
-    fn tell_all(
+    fn emit_all(
         &self,
         messages: Vec<Message>,
         stream: &mut Stream,
@@ -497,11 +497,11 @@ impl Host {
             match message.what {
                 What::Item(item) => stream.item(message.at, message.env, &item),
                 What::Alloc(alloc) => {
-                    stream.last_birth = alloc.object.0;
+                    stream.last_allocation = alloc.object.0;
                     stream.event(message.at, message.env, Body::ObjectAlloc(alloc));
                 }
-                What::Gc(gc) if finds_deaths => self.tell(stream, jni, message.at, *gc),
-                What::Gc(gc) => self.tell_as(stream, jni, message.at, *gc, GcKind::Unknown),
+                What::Gc(gc) if finds_deaths => self.emit_gc(stream, jni, message.at, *gc),
+                What::Gc(gc) => self.emit_gc_as(stream, jni, message.at, *gc, GcKind::Unknown),
                 What::ClassGone(class) => {
                     let is_known = {
                         let mut state = self.core.lock();
@@ -550,10 +550,10 @@ impl Host {
             }
             if ask_at.is_some_and(|at| is_last || at <= Instant::now()) {
                 ask_at = None;
-                self.tell_late_deaths(&mut stream, jni);
+                self.emit_late_deaths(&mut stream, jni);
             }
             if is_last {
-                self.tell_left_out(&mut stream);
+                self.emit_left_out(&mut stream);
             }
             stream.write();
             if let Some(fault) = stream.fault() {
@@ -652,7 +652,7 @@ impl Host {
         };
         drop(self.queued());
         self.memory()
-            .give(Worth::Objects, FOLLOWED * entries.len() as u64);
+            .give(Worth::Objects, TRACKED * entries.len() as u64);
         let sentinel = self.tracked.lock().sentinel.take();
         let weak = entries.into_iter().map(|entry| entry.weak).chain(sentinel);
         weak.for_each(|weak| jni.delete_weak(weak));

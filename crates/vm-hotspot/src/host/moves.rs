@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::{ArenaId, Body, ObjectHandle, ObjectMove};
 
-/// What a collection did to one followed object.
+/// What a collection did to one tracked object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) from: u64,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_moves_to_a_place_that_is_taken() {
+    fn no_object_moves_to_a_place_that_is_taken() {
         assert_eq!(check(&[(8, 0), (16, 8), (24, 16), (32, 24)]), 0);
         assert_eq!(check(&[(32, 24), (24, 16), (16, 8), (8, 0)]), 0);
         assert_eq!(check(&[(8, 16), (16, 8)]), 1);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn any_permutation_with_deaths_can_be_told() {
+    fn any_permutation_with_deaths_can_be_reported() {
         let mut seed = 7_u64;
         let mut random = move |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -11,11 +11,12 @@ use jvmti::{Env, EventKind, FrameRow, Jni, Live, Object};
 
 use super::Host;
 use crate::heap::array_layout::ArrayLayout;
-use crate::instrument::birth_calls::{Births, Step, hidden_frames};
 use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
 use crate::instrument::natives::{
-    Java_java_lang_HprofSample_size, Java_java_lang_HprofSample_told, is_inside, uncounted,
+    Java_java_lang_HprofSample_sampled, Java_java_lang_HprofSample_size, is_inside,
+    with_agent_guard,
 };
+use crate::instrument::new_object_calls::{NewObjectCalls, Step, hidden_frames};
 use crate::instrument::rewrite::is_eligible;
 use crate::threads::background::retransform_those;
 use crate::vm::hotspot::HotSpot;
@@ -24,7 +25,7 @@ use crate::vm::hotspot::HotSpot;
 pub(crate) const CLASS: &str = "java/lang/HprofSample";
 /// Compiled from `tracker/HprofSample.java`.
 const BYTES: &[u8] = include_bytes!("../../tracker/HprofSample.class");
-const BIRTHS: Births = Births {
+const NEW_OBJECT_CALLS: NewObjectCalls = NewObjectCalls {
     class: CLASS,
     object: "object",
     array: "array",
@@ -74,9 +75,9 @@ impl Host {
             is_out: AtomicBool::new(false),
         };
         // While the library is being loaded into a program that runs, the VM does not look for native methods in it.
-        let told = Java_java_lang_HprofSample_told as *const c_void;
+        let sampled = Java_java_lang_HprofSample_sampled as *const c_void;
         let size = Java_java_lang_HprofSample_size as *const c_void;
-        for (name, function) in [(c"told", told), (c"size", size)] {
+        for (name, function) in [(c"sampled", sampled), (c"size", size)] {
             // SAFETY: the functions take what the methods of the class do, and no agent's library is unloaded.
             unsafe { jni.register_native(class, (name, c"(Ljava/lang/Object;)I"), function)? };
         }
@@ -139,13 +140,13 @@ impl Host {
     }
 
     /// A class file with the calls in it; `None` if it stays as it is.
-    pub(crate) fn with_births(&self, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn with_new_object_calls(&self, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let inserted = self.inserted.get()?;
         if !is_eligible(name) || inserted.is_out.load(Ordering::SeqCst) {
             return None;
         }
-        let mut births = BIRTHS;
-        let patched = classfile::patch(bytes, &mut births).ok().flatten()?;
+        let mut calls = NEW_OBJECT_CALLS;
+        let patched = classfile::patch(bytes, &mut calls).ok().flatten()?;
         inserted.changed.note(name);
         Some(patched.bytes)
     }
@@ -213,7 +214,7 @@ impl Host {
             && !self.is_stopped.load(Ordering::Relaxed)
             && !is_inside()
         {
-            uncounted(|| {
+            with_agent_guard(|| {
                 if let Some(class) = jni.object_class(object) {
                     let size = inserted.env.object_size(object).unwrap_or(0);
                     self.sampled(inserted.env, jni, object, class, size.cast_signed());
@@ -226,7 +227,7 @@ impl Host {
 }
 
 /// An object that inserted code reports; bytes to the next one.
-pub(crate) fn told(jni: Jni, object: Object) -> i32 {
+pub(crate) fn sampled(jni: Jni, object: Object) -> i32 {
     let Some(host) = HotSpot::get().and_then(HotSpot::host) else {
         return i32::MAX;
     };
@@ -246,12 +247,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inserted_class_makes_nothing_that_would_be_told() {
+    fn the_inserted_class_makes_nothing_that_would_be_reported() {
         let class = classfile::Class::parse(BYTES).expect("a class file");
         assert_eq!(class.name, CLASS.as_bytes());
         // But its counters, which are made before it is called.
-        let mut births = BIRTHS;
-        let patched = classfile::patch(BYTES, &mut births).expect("a class file");
+        let mut calls = NEW_OBJECT_CALLS;
+        let patched = classfile::patch(BYTES, &mut calls).expect("a class file");
         assert!(patched.is_some());
     }
 }

@@ -82,7 +82,7 @@ pub(crate) struct Stream {
     started: Instant,
     now: u64,
     /// The id of the object whose birth was put down last.
-    pub(crate) last_birth: u64,
+    pub(crate) last_allocation: u64,
 }
 
 impl Stream {
@@ -100,7 +100,7 @@ impl Stream {
             switches: Switches::all(),
             started,
             now: 0,
-            last_birth: 0,
+            last_allocation: 0,
         }
     }
 

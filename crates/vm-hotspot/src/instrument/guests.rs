@@ -174,7 +174,7 @@ impl Tracker {
     /// Lets go of the objects of virtual threads, which get others when they are to be counted.
     pub(crate) fn forget_guests(&self, jni: Jni) -> Result<()> {
         self.for_each_guest(jni, |guest| jni.set_object(guest, self.owner, None));
-        let guests = jni.new_objects(1, self.class, self.nobody(jni))?;
+        let guests = jni.new_objects(1, self.class, self.no_thread(jni))?;
         let homes = jni.new_objects(0, self.class, None)?;
         jni.set_static_object(self.class, self.guests.guests, guests);
         jni.set_static_object(self.class, self.guests.homes, homes);
@@ -385,7 +385,7 @@ impl HotSpot {
             return None;
         }
         let (env, tracker) = (self.live()?, self.tracker()?);
-        let kind = match self.config.tells_threads_apart() {
+        let kind = match self.config.distinguishes_threads() {
             true => self.lock().registry.kind_of(env, thread),
             false => 0,
         };
@@ -439,7 +439,7 @@ impl HotSpot {
                 let mut lodging = self.lodging.lock();
                 let table = tracker.array(jni, tracker.guests.guests).ok()?;
                 let (at, object) = tracker.find(jni, table, thread)?;
-                jni.array_set(table, at, tracker.nobody(jni));
+                jni.array_set(table, at, tracker.no_thread(jni));
                 tracker.leave(jni, object);
                 lodging.living -= 1;
                 Some(())

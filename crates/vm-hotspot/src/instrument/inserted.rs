@@ -16,7 +16,7 @@ use vmpi::ClassId;
 
 use crate::alloc::native_made;
 use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::Tracker;
 use crate::threads::background::{keep_time, retransform_those};
 use crate::threads::worker::Place;
@@ -112,7 +112,7 @@ impl HotSpot {
         if self.config.calls {
             let hotspot = self.forever();
             self.spawn(env, jni, "HPROF clock", move |env, jni| {
-                uncounted(|| keep_time(hotspot, env, jni))
+                with_agent_guard(|| keep_time(hotspot, env, jni))
             })?;
         }
         Ok(())
@@ -183,7 +183,9 @@ impl HotSpot {
                 break;
             }
             if begun.elapsed() > PATIENCE {
-                self.degrade("allocations are counted later: classes take long to be changed");
+                self.degrade(
+                    "retransformation takes more than 60 s; counting starts when it completes",
+                );
                 break;
             }
         }
@@ -224,7 +226,8 @@ impl HotSpot {
         }
         for name in refused {
             let name = name.replace('/', ".");
-            self.numbers.refuse(&name, "the VM takes no other bytes");
+            self.numbers
+                .refuse(&name, "the VM rejected retransformation");
         }
         Ok(())
     }

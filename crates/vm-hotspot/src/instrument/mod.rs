@@ -1,18 +1,18 @@
 //! Counting by inserted bytecode.
 //!
-//! 1. [`rewrite`] decides which code a class gets (`site_code`: where stacks are sampled; `leaf`: which calls need less of it; [`birth_calls`]: allocations before JDK 11).
+//! 1. [`rewrite`] decides which code a class gets (`site_code`: where stacks are sampled; `leaf`: which calls need less of it; [`new_object_calls`]: allocations before JDK 11).
 //! 2. `inserted` puts it into the program's classes and takes it out; `changed_classes` are those that have it.
 //! 3. The code counts in arrays of the thread that runs: the `tracker`, whose class is `tracker_class`.
 //! 4. Virtual threads count in the arrays of their carrier (`guests`).
 //! 5. The code calls the agent at a stack's first allocation ([`natives`]); `counters` are what one thread has counted.
 
-pub mod birth_calls;
 pub(crate) mod changed_classes;
 pub(crate) mod counters;
 pub(crate) mod guests;
 pub(crate) mod inserted;
 pub(crate) mod leaf;
 pub mod natives;
+pub mod new_object_calls;
 pub mod rewrite;
 pub(crate) mod site_code;
 pub(crate) mod tracker;

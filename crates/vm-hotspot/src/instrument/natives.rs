@@ -34,11 +34,11 @@ impl Drop for Before {
 }
 
 /// Runs `body` unless this thread is inside the agent already.
-fn outside<T>(default: T, body: impl FnOnce() -> Option<T>) -> T {
+fn enter_agent<T>(default: T, body: impl FnOnce() -> Option<T>) -> T {
     if is_inside() {
         return default;
     }
-    let result = catch_unwind(AssertUnwindSafe(|| uncounted(body)));
+    let result = catch_unwind(AssertUnwindSafe(|| with_agent_guard(body)));
     result.ok().flatten().unwrap_or(default)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn is_inside() -> bool {
 }
 
 /// Runs `body` without counting what this thread does in it.
-pub(crate) fn uncounted<T>(body: impl FnOnce() -> T) -> T {
+pub(crate) fn with_agent_guard<T>(body: impl FnOnce() -> T) -> T {
     let _before = Before(INSIDE.replace(true));
     body()
 }
@@ -100,7 +100,7 @@ impl Tracker {
 /// `HprofEnd.run`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofEnd_run(jni: RawEnv, hook: RawObject) {
-    outside((), || {
+    enter_agent((), || {
         let (jni, _) = wrap(jni, hook)?;
         let hotspot = HotSpot::get()?;
         at_end(hotspot, hotspot.live()?, jni);
@@ -115,15 +115,15 @@ pub extern "system" fn Java_java_lang_HprofPark_register(jni: RawEnv, class: Raw
     let _ = catch_unwind(register);
 }
 
-/// `HprofSample.told`.
+/// `HprofSample.sampled`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_HprofSample_told(
+pub extern "system" fn Java_java_lang_HprofSample_sampled(
     jni: RawEnv,
     _class: RawObject,
     made: RawObject,
 ) -> i32 {
-    let told = || wrap(jni, made).map(|(jni, made)| sampling::told(jni, made));
-    catch_unwind(told).ok().flatten().unwrap_or(i32::MAX)
+    let sampled = || wrap(jni, made).map(|(jni, made)| sampling::sampled(jni, made));
+    catch_unwind(sampled).ok().flatten().unwrap_or(i32::MAX)
 }
 
 /// `HprofSample.size`.
@@ -144,7 +144,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_enroll(
     _class: RawObject,
     thread: RawObject,
 ) -> RawObject {
-    outside(ptr::null_mut(), || {
+    enter_agent(ptr::null_mut(), || {
         let (jni, thread) = wrap(jni, thread)?;
         HotSpot::get()?.enroll(jni, thread).map(Object::raw)
     })
@@ -157,7 +157,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_lodge(
     _class: RawObject,
     thread: RawObject,
 ) -> RawObject {
-    outside(ptr::null_mut(), || {
+    enter_agent(ptr::null_mut(), || {
         let (jni, thread) = wrap(jni, thread)?;
         HotSpot::get()?.lodge(jni, thread).map(Object::raw)
     })
@@ -171,7 +171,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_house(
     host: RawObject,
     guest: RawObject,
 ) -> RawObject {
-    outside(ptr::null_mut(), || {
+    enter_agent(ptr::null_mut(), || {
         let ((jni, host), (_, guest)) = (wrap(jni, host)?, wrap(jni, guest)?);
         HotSpot::get()?.house(jni, host, guest).map(Object::raw)
     })
@@ -187,7 +187,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_site(
     key: i64,
     bytes: i64,
 ) {
-    outside((), || {
+    enter_agent((), || {
         let ((jni, tracker), (_, made)) = (wrap(jni, tracker)?, wrap(jni, made)?);
         HotSpot::get()?.at(jni, tracker, |state, at| {
             state.new_site(at, made, key, bytes)
@@ -202,9 +202,9 @@ pub extern "system" fn Java_java_lang_HprofTracker_drain(
     _class: RawObject,
     tracker: RawObject,
 ) {
-    outside((), || {
+    enter_agent((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
-        HotSpot::get()?.follow_gathered(jni, tracker, true);
+        HotSpot::get()?.track_gathered(jni, tracker, true);
         Some(())
     });
 }
@@ -216,7 +216,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_upcall(
     _class: RawObject,
     tracker: RawObject,
 ) {
-    outside((), || {
+    enter_agent((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
         HotSpot::get()?.at(jni, tracker, |state, at| {
             state.enter_upcall(at);
@@ -233,7 +233,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_check(
     tracker: RawObject,
     how: i64,
 ) {
-    outside((), || {
+    enter_agent((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
         let (site, _) = SiteId::of_word(how);
         HotSpot::get()?.at(jni, tracker, |state, at| {
@@ -252,7 +252,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_sample(
     how: i64,
     weight_log2: i32,
 ) {
-    outside((), || {
+    enter_agent((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
         let (site, _) = SiteId::of_word(how);
         HotSpot::get()?.at(jni, tracker, |state, at| {
@@ -270,7 +270,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_edge(
     tracker: RawObject,
     key: i64,
 ) -> i32 {
-    outside(0, || {
+    enter_agent(0, || {
         let (jni, tracker) = wrap(jni, tracker)?;
         HotSpot::get()?.at(jni, tracker, |state, at| state.new_edge(at, key))
     })

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn new_objects_are_told_from_the_next_constructor() {
+    fn new_objects_are_reported_from_the_next_constructor() {
         let tracker = include_bytes!("../../tracker/HprofTracker.class");
         let mut found = Found(Vec::new());
         classfile::patch(tracker, &mut found).expect("a class file");

@@ -9,7 +9,7 @@ use crate::instrument::counters::Want;
 use crate::instrument::guests::{GuestFields, OBJECT, OBJECTS};
 use crate::instrument::rewrite::{SITE_BITS, TRACKER};
 use crate::instrument::tracker_class::{ThreadIds, class_bytes};
-use crate::vm::config::{Clock, Config, EXACT_PER_SITE, Follow};
+use crate::vm::config::{Clock, Config, EXACT_PER_SITE, Track};
 use crate::vm::spares::{Spare, Spares, Stop, with_spares};
 
 /// Entries a thread starts with: sites, edges of calling contexts.
@@ -37,7 +37,7 @@ const PROBES: usize = 8;
 pub(crate) struct Tracker {
     /// A weak reference, so that the agent adds no root to the program's heap.
     pub(crate) class: Object,
-    nobody: FieldPtr,
+    no_thread: FieldPtr,
     pub(crate) table: FieldPtr,
     counting: FieldPtr,
     on: FieldPtr,
@@ -87,7 +87,7 @@ impl Tracker {
             jni.set_static_boolean(class, carriers, has_carriers);
             Ok(Self {
                 class: jni.new_weak(class)?,
-                nobody: jni.static_field(class, "nobody", OBJECT)?,
+                no_thread: jni.static_field(class, "noThread", OBJECT)?,
                 table: jni.static_field(class, "table", OBJECTS)?,
                 counting: jni.static_field(class, "counting", OBJECTS)?,
                 on: jni.static_field(class, "on", "Z")?,
@@ -136,9 +136,9 @@ impl Tracker {
             let (class, clock) = (self.class, config.clock);
             self.renew_keys(jni, depth, 0)?;
             for (name, is_so) in [
-                ("depthMayChange", config.has_peer),
+                ("depthMayChange", config.has_collector),
                 ("perThread", clock == Clock::ThreadCpu),
-                ("adaptive", config.follow == Follow::Adaptive),
+                ("adaptive", config.track == Track::Adaptive),
                 ("stacksSampled", config.stacks_sampled),
             ] {
                 jni.set_static_boolean(class, jni.static_field(class, name, "Z")?, is_so);
@@ -219,7 +219,7 @@ impl Tracker {
             let table = if on {
                 self.table(jni)?
             } else {
-                jni.new_objects(1, self.class, self.nobody(jni))?
+                jni.new_objects(1, self.class, self.no_thread(jni))?
             };
             jni.set_static_boolean(self.class, self.allocations, on);
             jni.set_static_object(self.class, self.counting, table);
@@ -257,8 +257,8 @@ impl Tracker {
     }
 
     /// What unused slots hold.
-    pub(crate) fn nobody(&self, jni: Jni) -> Option<Object> {
-        jni.get_static_object(self.class, self.nobody)
+    pub(crate) fn no_thread(&self, jni: Jni) -> Option<Object> {
+        jni.get_static_object(self.class, self.no_thread)
     }
 
     /// Replaces the table by a larger one.
@@ -301,7 +301,7 @@ impl Tracker {
 
     /// An array of tracker objects that belong to no thread.
     pub(crate) fn new_trackers(&self, jni: Jni, len: usize) -> Result<Object> {
-        jni.new_objects(len, self.class, self.nobody(jni))
+        jni.new_objects(len, self.class, self.no_thread(jni))
     }
 
     /// Puts an object at a free place of its thread; false if there is none.
@@ -414,7 +414,7 @@ impl Tracker {
         let (guests, tables) = self.own_guests(jni);
         objects.extend(guests);
         own.extend(tables);
-        objects.extend(self.nobody(jni));
+        objects.extend(self.no_thread(jni));
         for object in objects {
             let parts = [
                 self.sites,
@@ -447,36 +447,36 @@ impl Tracker {
 
     /// All objects in a table that have an owner.
     pub(crate) fn for_each_in(&self, jni: Jni, table: Object, mut body: impl FnMut(Object)) {
-        let Some(nobody) = self.nobody(jni) else {
+        let Some(no_thread) = self.no_thread(jni) else {
             return;
         };
         for index in 0..jni.array_len(table) {
             let Some(object) = jni.element(table, index) else {
                 continue;
             };
-            if !jni.is_same(object, nobody) {
+            if !jni.is_same(object, no_thread) {
                 jni.local_frame(8, || body(object));
             }
             jni.delete_local(object);
         }
-        jni.delete_local(nobody);
+        jni.delete_local(no_thread);
     }
 
     /// The same, as local references.
     pub(crate) fn all_in(&self, jni: Jni, table: Object) -> Vec<Object> {
-        let nobody = self.nobody(jni);
+        let no_thread = self.no_thread(jni);
         let of_somebody = |object: &Object| {
-            let is_nobody = nobody.is_some_and(|nobody| jni.is_same(nobody, *object));
-            if is_nobody {
+            let is_no_thread = no_thread.is_some_and(|no_thread| jni.is_same(no_thread, *object));
+            if is_no_thread {
                 jni.delete_local(*object);
             }
-            !is_nobody
+            !is_no_thread
         };
         let all = (0..jni.array_len(table)).filter_map(|index| jni.element(table, index));
         let all = all.filter(of_somebody).collect();
-        nobody
+        no_thread
             .into_iter()
-            .for_each(|nobody| jni.delete_local(nobody));
+            .for_each(|no_thread| jni.delete_local(no_thread));
         all
     }
 
@@ -484,7 +484,7 @@ impl Tracker {
     pub(crate) fn retire(&self, jni: Jni, thread: Object) -> Option<Object> {
         let table = self.table(jni).ok()?;
         let (at, object) = self.find(jni, table, thread)?;
-        jni.array_set(table, at, self.nobody(jni));
+        jni.array_set(table, at, self.no_thread(jni));
         jni.set_object(object, self.owner, None);
         Some(object)
     }

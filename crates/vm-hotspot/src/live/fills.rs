@@ -11,8 +11,8 @@ use vmpi::info::java_name;
 use vmpi::{ClassId, ClassOptions, Event, Fills, Share, ThreadId, TraceId};
 
 use crate::alloc::choices::{Chosen, Dice};
-use crate::alloc::followed::{Entry, PIECE};
 use crate::alloc::sites::SiteId;
+use crate::alloc::tracked::{Entry, PIECE};
 use crate::live::fields::LiveFields;
 use crate::threads::worker::Place;
 use crate::vm::config::Clock;
@@ -39,9 +39,9 @@ struct Class {
 /// A site whose objects are read.
 struct Site {
     class: usize,
-    /// How many the site has that are followed.
+    /// How many the site has that are tracked.
     objects: u64,
-    /// One that is followed stands for so many, or if it is an array, for so many of its size.
+    /// One that is tracked stands for so many, or if it is an array, for so many of its size.
     weight: f64,
     /// How many of them are read.
     share: Share,
@@ -60,7 +60,7 @@ impl HotSpot {
         worker.give(move |env, jni| {
             // Half a reading would be taken for all there is.
             if let Some(fills) = fills(hotspot, env, jni, number) {
-                hotspot.tell(&Event::Fills(&fills));
+                hotspot.emit(&Event::Fills(&fills));
             }
         });
         Ok(())
@@ -70,8 +70,8 @@ impl HotSpot {
 /// The answer to a question; none if the VM ends before all is read.
 fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Option<Fills> {
     let begun = Clock::ThreadCpu.now();
-    hotspot.follow_all_gathered(jni);
-    let counts = hotspot.followed.see_all(jni);
+    hotspot.track_all_gathered(jni);
+    let counts = hotspot.tracked.see_all(jni);
     let known = hotspot.lock().registry.classes.last() as i32;
     jni.local_frame(known.min(i32::from(u16::MAX) - BESIDES) + BESIDES, || {
         let (classes, mut sites) = plan(hotspot, env, jni, &counts);
@@ -239,7 +239,7 @@ fn read(
                 }
                 is_chosen
             };
-            let Some(piece) = hotspot.followed.see(jni, wants) else {
+            let Some(piece) = hotspot.tracked.next_chunk(jni, wants) else {
                 is_done = true;
                 return;
             };

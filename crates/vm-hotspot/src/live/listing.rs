@@ -9,12 +9,12 @@ use vmpi::info::java_name;
 use vmpi::instances::{ListedClass, ListedObject, MOST};
 use vmpi::{ClassId, Event, FairSample, InstanceQuery, Listing, TraceId};
 
-use crate::alloc::births::{Dated, keep_births};
+use crate::alloc::allocation_times::{Dated, keep_allocation_times};
 use crate::alloc::choices::Chosen;
 use crate::live::fields::{LiveFields, is_of};
 use crate::live::own_answers;
 use crate::threads::worker::Place;
-use crate::vm::config::Follow;
+use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
 /// Questions that may wait.
@@ -42,22 +42,22 @@ impl HotSpot {
         let hotspot = self.forever();
         worker.give(move |env, jni| {
             let listing = list(hotspot, env, jni, &query);
-            hotspot.tell(&Event::Instances(&listing));
+            hotspot.emit(&Event::Instances(&listing));
         });
         Ok(())
     }
 
     /// Times of birth are wanted from now on, or not.
-    pub(crate) fn keep_births(&self, env: Env<Live>, jni: Jni, wanted: bool) {
-        self.followed.clock.switch(wanted);
+    pub(crate) fn keep_allocation_times(&self, env: Env<Live>, jni: Jni, wanted: bool) {
+        self.tracked.clock.switch(wanted);
         // Elsewhere objects are not gathered, and known as soon as they are made.
-        if !wanted || self.config.follow != Follow::Every {
+        if !wanted || self.config.track != Track::Every {
             return;
         }
-        let mut is_kept = self.followed.clock.is_kept.lock();
+        let mut is_kept = self.tracked.clock.is_kept.lock();
         if !*is_kept {
             let hotspot = self.forever();
-            let keep = move |_, jni| keep_births(hotspot, jni);
+            let keep = move |_, jni| keep_allocation_times(hotspot, jni);
             *is_kept = self.spawn(env, jni, "HPROF allocation times", keep).is_ok();
         }
     }
@@ -105,7 +105,7 @@ fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> L
         own_code: own_answers::is_allowed(),
         ..Listing::default()
     };
-    hotspot.follow_all_gathered(jni);
+    hotspot.track_all_gathered(jni);
     let most = query.sample.min(MOST) as usize;
     jni.local_frame((most + BESIDES) as i32, || {
         let classes = hotspot.classes_named(jni, &query.class);
@@ -116,7 +116,7 @@ fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> L
             .collect();
         let is_asked = |site: u32| classes.sites.contains_key(&site);
         let (objects, mut found) = hotspot
-            .followed
+            .tracked
             .living(jni, |all| sample(jni, all, (most, query.number), is_asked));
         listing.objects = objects;
         let left_out = classes.leave_out(jni, &mut found);
@@ -139,10 +139,10 @@ fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> L
         if query.ask != 0 {
             let objects: Vec<Object> = found.iter().map(|(object, ..)| *object).collect();
             match own_answers::ask(hotspot, (env, jni), &objects, query) {
-                Ok((said, notes)) => {
+                Ok((answer, notes)) => {
                     listing.notes.extend(notes);
-                    for (row, said) in listing.rows.iter_mut().zip(said) {
-                        row.said = said;
+                    for (row, answer) in listing.rows.iter_mut().zip(answer) {
+                        row.answer = answer;
                     }
                 }
                 Err(error) => listing
@@ -212,7 +212,7 @@ fn rows(
         ListedObject {
             class,
             trace,
-            born_ms: hotspot.followed.clock.unix_ms(*time),
+            born_ms: hotspot.tracked.clock.unix_ms(*time),
             identity: env.object_hash(*object).unwrap_or(0),
             fill,
             ..ListedObject::default()

@@ -10,7 +10,7 @@ use jvmti::sys::Value;
 use jvmti::{Env, Jni, Live, Object};
 use locks::{Mutex, Rank};
 use vmpi::InstanceQuery;
-use vmpi::instances::{EQUAL, HASH, ORDER, Said};
+use vmpi::instances::{EQUAL, HASH, ORDER, OwnAnswer};
 
 use crate::live::own_code::helper;
 use crate::threads::worker::Place;
@@ -84,7 +84,7 @@ pub(crate) fn ask(
     (env, jni): (Env<Live>, Jni),
     objects: &[Object],
     query: &InstanceQuery,
-) -> jvmti::Result<(Vec<Said>, Vec<String>)> {
+) -> jvmti::Result<(Vec<OwnAnswer>, Vec<String>)> {
     let mut notes = Vec::new();
     let mut may_run = is_allowed();
     if may_run && LEFT.load(Ordering::SeqCst) >= MOST_LEFT {
@@ -239,18 +239,18 @@ impl Asked {
     }
 
     /// What has been said by now.
-    fn answers(&self) -> jvmti::Result<Vec<Said>> {
+    fn answers(&self) -> jvmti::Result<Vec<OwnAnswer>> {
         let (hashed, hashes) = (self.ints("hashed")?, self.ints("hashes")?);
         let (groups, ranks) = (self.ints("groups")?, self.ints("ranks")?);
         let texts = self.texts("texts")?.into_iter().zip(self.texts("faults")?);
         let number = |number: i32| u32::try_from(number).unwrap_or(0);
-        let said = |(index, (text, fault))| Said {
+        let answer = |(index, (text, fault))| OwnAnswer {
             hash: (hashed[index] != 0).then_some(hashes[index]),
             text,
             group: number(groups[index]),
             rank: number(ranks[index]),
             fault,
         };
-        Ok(texts.enumerate().map(said).collect())
+        Ok(texts.enumerate().map(answer).collect())
     }
 }

@@ -12,7 +12,7 @@ use locks::{Mutex, Rank};
 use vmpi::{ClassId, ClassOptions, Share};
 
 use crate::alloc::choices::{Chosen, Question};
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 
 /// A factory that takes longer for a class is asked no more.
@@ -124,7 +124,7 @@ impl HotSpot {
             return;
         }
         let hotspot = self.forever();
-        let body = move |_, jni| uncounted(|| answer_questions(hotspot, jni));
+        let body = move |_, jni| with_agent_guard(|| answer_questions(hotspot, jni));
         if let Err(error) = self.spawn(env, jni, "HPROF options", body) {
             self.lock().choices.end_asking();
             (self.message)(&format!("no options factory is asked: {error}"));

@@ -74,7 +74,7 @@ struct Row {
     stack: u32,
     library: ClassId,
     trace: TraceId,
-    told: Counts,
+    reported: Counts,
 }
 
 /// Differences since the last ones.
@@ -233,7 +233,7 @@ impl Malloc {
     /// Blocks that exist now are not reported when they are freed.
     pub(crate) fn clear(&self) {
         for row in self.named.lock().iter_mut() {
-            row.told = self.stacks.counts(row.stack);
+            row.reported = self.stacks.counts(row.stack);
         }
         self.blocks.make_old();
     }
@@ -247,7 +247,7 @@ impl Malloc {
         };
         for row in self.named.lock().iter_mut() {
             let now = self.stacks.counts(row.stack);
-            let [blocks, bytes] = difference(now.allocated, row.told.allocated);
+            let [blocks, bytes] = difference(now.allocated, row.reported.allocated);
             if blocks > 0 || bytes > 0 {
                 rows.allocations.push(AllocationRow {
                     class: row.library,
@@ -259,7 +259,7 @@ impl Malloc {
                     object: ObjectHandle::NULL,
                 });
             }
-            let [blocks, bytes] = difference(now.freed, row.told.freed);
+            let [blocks, bytes] = difference(now.freed, row.reported.freed);
             if blocks > 0 || bytes > 0 {
                 rows.frees.push(FreeRow {
                     class: row.library,
@@ -270,7 +270,7 @@ impl Malloc {
                     object: ObjectHandle::NULL,
                 });
             }
-            row.told = now;
+            row.reported = now;
         }
         rows
     }
@@ -309,7 +309,7 @@ impl Row {
             stack,
             library,
             trace,
-            told: Counts::default(),
+            reported: Counts::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{ClassId, Memory, ReferenceRow, References, ThreadId, TraceId, Worth};
 
-use crate::instrument::natives::{is_inside, uncounted};
+use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::vm::costs;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
@@ -202,7 +202,7 @@ fn made(env: RawEnv, reference: RawObject, weak: bool) {
     // SAFETY: JNI has just given it to the caller, with the caller's environment.
     let (jni, made) = unsafe { (Jni::from_raw(env), Object::from_raw(reference)) };
     let Some(made) = made else { return };
-    uncounted(|| {
+    with_agent_guard(|| {
         jni.without_exception(|| {
             jni.local_frame(32, || {
                 // What a weak one refers to may die meanwhile.

@@ -93,7 +93,7 @@ pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
 pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     forget_end_hook(jni);
     // What threads have gathered is held until it is taken over.
-    hotspot.follow_all_gathered(jni);
+    hotspot.track_all_gathered(jni);
     if let Err(error) = collect_garbage(hotspot, env, jni) {
         hotspot.degrade(&format!("the dump at the end will have garbage: {error}"));
     }

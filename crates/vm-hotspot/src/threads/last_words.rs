@@ -76,7 +76,7 @@ fn have(
 /// frames, with all that they hold.
 pub(crate) fn dump() {
     have(
-        |hotspot, _, _| hotspot.tell(&Event::DumpRequested),
+        |hotspot, _, _| hotspot.emit(&Event::DumpRequested),
         AT_AN_ERROR,
         false,
     );

@@ -3,7 +3,7 @@
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId, Worth};
 
-use crate::instrument::natives::{is_inside, uncounted};
+use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::threads::parks;
 use crate::vm::costs;
 use crate::vm::hotspot::HotSpot;
@@ -71,7 +71,7 @@ impl HotSpot {
         if is_inside() {
             return;
         }
-        uncounted(|| {
+        with_agent_guard(|| {
             let now = self.elapsed();
             let mut state = self.lock();
             let thread = state.registry.thread(env, None, false);
@@ -117,7 +117,7 @@ impl HotSpot {
             };
             state.registry.announce(Pending::Monitor(event));
             drop(state);
-            self.tell_pending();
+            self.emit_pending();
         });
     }
 

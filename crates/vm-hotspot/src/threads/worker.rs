@@ -9,7 +9,7 @@ use std::thread::Thread;
 use jvmti::{Agent, Env, Jni, Live};
 use locks::{Mutex, Rank};
 
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 
 type Job = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
@@ -115,7 +115,9 @@ impl Worker {
         while !is_over() {
             let job = self.jobs.lock().as_mut().and_then(VecDeque::pop_front);
             match job {
-                Some(job) => uncounted(|| jni.local_frame(REFERENCES, || fenced(|| job(env, jni)))),
+                Some(job) => {
+                    with_agent_guard(|| jni.local_frame(REFERENCES, || fenced(|| job(env, jni))))
+                }
                 None if self.is_dismissed.load(Ordering::SeqCst) => break,
                 None => std::thread::park(),
             }

@@ -8,12 +8,12 @@ use vmpi::{Event, ThreadId, VmInfo};
 use crate::alloc::bound::{self, Bound};
 use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
 use crate::host::Host;
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::Tracker;
 use crate::threads::background::{collect_at_end, count_soon};
 use crate::threads::monitors::NOT_TIMED;
 use crate::threads::parks;
-use crate::vm::config::Follow;
+use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
 impl HotSpot {
@@ -35,7 +35,7 @@ impl HotSpot {
         if self.config.instruments() {
             let hotspot = self.forever();
             self.spawn(env, jni, "HPROF attach", move |env, jni| {
-                uncounted(|| count_soon(hotspot, env, jni))
+                with_agent_guard(|| count_soon(hotspot, env, jni))
             })?;
         }
         Ok(())
@@ -45,11 +45,11 @@ impl HotSpot {
     pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
         let _ = self.live.set(env);
         // Only a collector can ask when objects were made.
-        self.followed.clock.switch(self.config.has_peer);
-        let info = uncounted(|| self.describe(env, jni));
+        self.tracked.clock.switch(self.config.has_collector);
+        let info = with_agent_guard(|| self.describe(env, jni));
         let _ = self.info.set(info.clone());
-        self.bound_followed(env, info.max_memory);
-        uncounted(|| {
+        self.bound_tracked(env, info.max_memory);
+        with_agent_guard(|| {
             let main = self.lock().registry.thread(env, Some(thread), true);
             let classes = match self.config.has_profiler {
                 true => env.loaded_classes().unwrap_or_default(),
@@ -78,20 +78,20 @@ impl HotSpot {
             }
             self.begun.store(true, Ordering::SeqCst);
         });
-        self.tell_pending();
+        self.emit_pending();
         crate::native::begin(self, env, jni);
-        if self.config.counts_objects() && self.config.follow != Follow::None {
+        if self.config.counts_objects() && self.config.track != Track::None {
             let hotspot = self.forever();
             let watch = move |_, jni| {
                 let is_over = || hotspot.dead.load(Ordering::Relaxed);
                 // What a thread has gathered is held no longer than to the next collection.
                 let take_over = || {
-                    if hotspot.config.follow == Follow::Every {
-                        hotspot.follow_all_gathered(jni);
+                    if hotspot.config.track == Track::Every {
+                        hotspot.track_all_gathered(jni);
                     }
                 };
                 let used = || used(jni);
-                uncounted(|| hotspot.followed.watch(jni, is_over, take_over, used));
+                with_agent_guard(|| hotspot.tracked.watch(jni, is_over, take_over, used));
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
                 self.degrade(&format!(
@@ -101,11 +101,11 @@ impl HotSpot {
         }
         if let Err(error) = crate::threads::last_words::stand_by(self, env, jni) {
             (self.message)(&format!(
-                "if the heap is full at the end, nothing is written: {error}"
+                "no exit handler, so the profile is lost if the JVM exits on OutOfMemoryError: {error}"
             ));
         }
         if self.config.dumps_at_exit && !self.collector().collects_in_vm_thread() {
-            match uncounted(|| collect_at_end(jni)) {
+            match with_agent_guard(|| collect_at_end(jni)) {
                 Ok(hook) => drop(self.end_hook.set(hook)),
                 Err(error) => {
                     self.degrade(&format!("a dump at the end will have garbage: {error}"));
@@ -142,15 +142,15 @@ impl HotSpot {
     /// Begins the stream of VM events, if it is wanted.
     pub(crate) fn begin_events(&self, env: Env<Live>, jni: Jni) {
         if let Some(host) = self.forever().host()
-            && let Err(error) = uncounted(|| jni.local_frame(16, || host.begin(env, jni)))
+            && let Err(error) = with_agent_guard(|| jni.local_frame(16, || host.begin(env, jni)))
         {
             (self.message)(&format!("events are not recorded: {error}"));
         }
     }
 
-    /// Limits the number of objects that are followed, before there are any.
-    fn bound_followed(&self, env: Env<Live>, heap: u64) {
-        if self.config.follow != Follow::Adaptive {
+    /// Limits the number of objects that are tracked, before there are any.
+    fn bound_tracked(&self, env: Env<Live>, heap: u64) {
+        if self.config.track != Track::Adaptive {
             return;
         }
         let keeps_garbage = bound::is_needed(env);
@@ -165,7 +165,7 @@ impl HotSpot {
         });
         bound
             .into_iter()
-            .for_each(|bound| self.followed.set_bound(bound));
+            .for_each(|bound| self.tracked.set_bound(bound));
     }
 
     /// Whether the VM can: JDK 8 has not even the functions for it.

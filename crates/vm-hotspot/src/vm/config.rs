@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jvmti::{Capability, JavaVm};
 
-/// How living objects are followed.
+/// How living objects are tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Follow {
+pub enum Track {
     /// Not at all: only allocations are counted.
     None,
     /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
     /// second, fourth, and so on: small sites are exact, large ones estimated. A thread with
-    /// many sites begins with that earlier, once many of its objects were followed (`tracker/HprofTracker.java`).
+    /// many sites begins with that earlier, once many of its objects were tracked (`tracker/HprofTracker.java`).
     #[default]
     Adaptive,
     /// Every object, at once: counts of live objects are exact, and cost accordingly.
@@ -21,7 +21,7 @@ pub enum Follow {
     Every,
 }
 
-/// Objects of one site and thread that [`Follow::Adaptive`] follows one by one; a
+/// Objects of one site and thread that [`Track::Adaptive`] tracks one by one; a
 /// power of two.
 pub(crate) const EXACT_PER_SITE: i64 = 4096;
 
@@ -107,7 +107,7 @@ pub struct Config {
     /// depth of stacks.
     pub call_depth: Option<u32>,
     /// A collector may query and command while the program runs: when objects were made, another depth.
-    pub has_peer: bool,
+    pub has_collector: bool,
     /// Count every allocation by class and stack.
     pub allocations: bool,
     /// Count them by class and allocating instruction instead, and sample the stacks.
@@ -117,8 +117,8 @@ pub struct Config {
     /// The profiler receives all classes, threads and stacks. Without this, nothing but the stream of VM events may
     /// be recorded.
     pub has_profiler: bool,
-    /// Follow objects until they die.
-    pub follow: Follow,
+    /// Track objects until they are freed.
+    pub track: Track,
     /// Count every call and measure its time.
     pub calls: bool,
     /// What times of calls are measured with.
@@ -143,7 +143,7 @@ pub struct Config {
     pub dumps_at_exit: bool,
     /// What happens when the heap is exhausted for the first time.
     pub when_exhausted: WhenExhausted,
-    /// How many objects [`Follow::Adaptive`] may follow, 0 for as many as the memory allows. If it is `None`,
+    /// How many objects [`Track::Adaptive`] may track, 0 for as many as the memory allows. If it is `None`,
     /// as many as the collector takes without harm.
     pub tracked: Option<usize>,
 }
@@ -153,13 +153,13 @@ impl Default for Config {
         Self {
             depth: 4,
             call_depth: None,
-            has_peer: false,
+            has_collector: false,
             allocations: false,
             stacks_sampled: false,
             sampled_allocations: None,
             has_profiler: true,
             native: None,
-            follow: Follow::default(),
+            track: Track::default(),
             calls: false,
             clock: Clock::default(),
             samples: None,
@@ -237,8 +237,8 @@ impl Config {
 
     /// Whether it may be asked which thread has made something.
     #[must_use]
-    pub fn tells_threads_apart(&self) -> bool {
-        self.per_thread || self.has_peer
+    pub fn distinguishes_threads(&self) -> bool {
+        self.per_thread || self.has_collector
     }
 
     /// Whether stacks are taken without a safepoint, for which methods have to be known before.
@@ -251,7 +251,7 @@ impl Config {
     /// a collector may request. What counts calls stays.
     #[must_use]
     pub fn takes_code_out(&self) -> bool {
-        self.has_peer && self.allocations && !self.calls
+        self.has_collector && self.allocations && !self.calls
     }
 
     /// Whether classes have to be changed.

@@ -7,7 +7,7 @@ use jvmti::{Agent, Capability, Env, EventKind, Jni, Live, Result};
 use vmpi::Event;
 
 use crate::alloc::reported::Reported;
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::Tracker;
 use crate::threads::background::{collect_garbage, forget_end_hook};
 use crate::vm::hotspot::HotSpot;
@@ -54,7 +54,7 @@ impl HotSpot {
 
     /// Has the profiler write what there is, as at SIGQUIT.
     pub fn dump(&self) {
-        uncounted(|| self.tell(&Event::DumpRequested));
+        with_agent_guard(|| self.emit(&Event::DumpRequested));
     }
 
     /// Ends the recording: the profiler is notified as at the end of the VM, and dropped. When this
@@ -71,8 +71,8 @@ impl HotSpot {
         }
         if self.config.dumps_at_exit {
             // Garbage is not to be in the last dump, as it is not at the end of the VM.
-            uncounted(|| {
-                self.follow_all_gathered(jni);
+            with_agent_guard(|| {
+                self.track_all_gathered(jni);
                 if let Err(error) = collect_garbage(self, env, jni) {
                     self.degrade(&format!("the last dump has garbage: {error}"));
                 }
@@ -83,9 +83,9 @@ impl HotSpot {
             // Those that the VM does not know were never on.
             let _ = self.env.enable(event, false);
         }
-        uncounted(|| self.leave(env, jni));
+        with_agent_guard(|| self.leave(env, jni));
         let hotspot = self.forever();
-        let changes = move |env, jni| uncounted(|| hotspot.clean_classes(env, jni));
+        let changes = move |env, jni| with_agent_guard(|| hotspot.clean_classes(env, jni));
         self.spawn(env, jni, "HPROF classes", changes)
     }
 
@@ -111,7 +111,7 @@ impl HotSpot {
         }
         forget_end_hook(jni);
         self.drop_samples(jni);
-        self.followed.release(jni);
+        self.tracked.release(jni);
         if let Some(host) = self.host() {
             host.release(jni);
         }
@@ -169,7 +169,7 @@ impl Tracker {
     pub(crate) fn forget_threads(&self, jni: Jni) -> Result<()> {
         jni.local_frame(8, || {
             self.for_each(jni, |object| jni.set_object(object, self.owner, None));
-            let new = jni.new_objects(1, self.class, self.nobody(jni))?;
+            let new = jni.new_objects(1, self.class, self.no_thread(jni))?;
             jni.set_static_object(self.class, self.table, new);
             self.forget_guests(jni)
         })

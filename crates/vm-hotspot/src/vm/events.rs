@@ -6,7 +6,7 @@ use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
 use vmpi::{ClassId, Event, ThreadId};
 
 use crate::alloc::thinned::is_wanted;
-use crate::instrument::natives::{is_inside, uncounted};
+use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::instrument::rewrite::{Tracking, is_eligible};
 use crate::instrument::tracker::Tracker;
 use crate::threads::monitors::Step;
@@ -99,7 +99,7 @@ impl Agent for HotSpot {
         let counting = self.with_counting(redefined, name, bytes);
         let host = self.host().filter(|_| !self.dead.load(Ordering::SeqCst));
         let counted = counting.as_deref().unwrap_or(bytes);
-        let sampling = host.and_then(|host| host.with_births(name, counted));
+        let sampling = host.and_then(|host| host.with_new_object_calls(name, counted));
         sampling.or(counting)
     }
 
@@ -121,17 +121,17 @@ impl Agent for HotSpot {
         if self.dead.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.followed.wake();
+        self.tracked.wake();
         self.samples.wake();
         crate::threads::worker::wake_all();
-        uncounted(|| {
+        with_agent_guard(|| {
             if let Some(tracker) = self.tracker() {
                 tracker.switch(jni, false);
             }
             if let Some(sampler) = self.sampler.get() {
                 sampler.stop();
             }
-            self.tell(&Event::VmDeath);
+            self.emit(&Event::VmDeath);
             if let Some(host) = self.host() {
                 host.end(jni);
             }
@@ -140,12 +140,12 @@ impl Agent for HotSpot {
     }
 
     fn thread_start(&self, env: Env<Live>, _jni: Jni, thread: Object) {
-        uncounted(|| {
+        with_agent_guard(|| {
             self.lock().registry.thread(env, Some(thread), true);
             if let Some(sampler) = self.sampler.get() {
                 sampler.thread_started(self);
             }
-            self.tell_pending();
+            self.emit_pending();
         });
     }
 
@@ -159,21 +159,21 @@ impl Agent for HotSpot {
         if let Some(host) = self.host()
             && let Ok(number @ 1..) = env.thread_number(None)
         {
-            uncounted(|| host.thread_ended(ThreadId(number as u32)));
+            with_agent_guard(|| host.thread_ended(ThreadId(number as u32)));
         }
         self.retire(env, jni, thread);
-        uncounted(|| self.tell_pending());
+        with_agent_guard(|| self.emit_pending());
     }
 
     fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        uncounted(|| self.virtual_thread_ended(env, jni, thread));
+        with_agent_guard(|| self.virtual_thread_ended(env, jni, thread));
     }
 
     fn class_prepare(&self, env: Env<Live>, jni: Jni, _thread: Object, class: Object) {
         if self.live().is_none() {
             return;
         }
-        uncounted(|| {
+        with_agent_guard(|| {
             if self.takes_async_stacks() {
                 // Makes the method ids exist that samples are reported with.
                 let _ = env.class_methods(class);
@@ -190,7 +190,7 @@ impl Agent for HotSpot {
     }
 
     fn data_dump(&self, _env: Env<Live>) {
-        uncounted(|| self.tell(&Event::DumpRequested));
+        with_agent_guard(|| self.emit(&Event::DumpRequested));
     }
 
     fn heap_exhausted(&self, env: Env<Live>, _jni: Jni) {
@@ -201,7 +201,7 @@ impl Agent for HotSpot {
             match self.config.when_exhausted {
                 WhenExhausted::Nothing => {}
                 WhenExhausted::Dump => crate::threads::last_words::dump(),
-                WhenExhausted::Call(call) => uncounted(|| call(self.java)),
+                WhenExhausted::Call(call) => with_agent_guard(|| call(self.java)),
             }
         }
     }
@@ -223,14 +223,14 @@ impl Agent for HotSpot {
     }
 
     fn gc_start(&self) {
-        self.followed.collecting();
+        self.tracked.collecting();
         if let Some(host) = self.host() {
             host.collecting();
         }
     }
 
     fn gc_finish(&self) {
-        self.followed.collected();
+        self.tracked.collected();
         if let Some(host) = self.host() {
             host.collected();
         }
@@ -258,10 +258,10 @@ impl Agent for HotSpot {
             return;
         }
         let is_counted = self.reports_allocations.load(Ordering::Relaxed);
-        uncounted(|| {
+        with_agent_guard(|| {
             if is_counted && self.config.allocations {
                 self.lock()
-                    .vm_allocated((env, jni), object, &self.config, &self.followed);
+                    .vm_allocated((env, jni), object, &self.config, &self.tracked);
             }
             if let Some(host) = self.host() {
                 host.made_by_vm(env, jni, object, class, size);
@@ -285,7 +285,7 @@ impl Agent for HotSpot {
         let interval = self.sampling_interval().unwrap_or(0);
         let is_for = |wanted: u64| is_wanted(size.cast_unsigned(), interval, wanted);
         let is_counted = self.reports_allocations.load(Ordering::Relaxed);
-        uncounted(|| {
+        with_agent_guard(|| {
             if is_counted && self.config.sampled_allocations.is_some_and(is_for) {
                 self.sampled(env, jni, object);
             }

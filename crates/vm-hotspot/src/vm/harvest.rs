@@ -8,7 +8,7 @@ use jvmti::{Env, Jni, Live, Object};
 use vmpi::{Frame, Location, ThreadId, Trace};
 
 use crate::cpu::calls::{Contexts, ended};
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::{COST_WORDS, SITE_WORDS, Tracker};
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
@@ -71,7 +71,7 @@ impl Copied {
 
 impl HotSpot {
     /// Takes over what all threads have counted, and then what they have gathered: each object that is counted is
-    /// followed, or has died.
+    /// tracked, or has died.
     pub(crate) fn harvest(&self, env: Env<Live>, jni: Jni) {
         self.take_samples(env, jni);
         if let Some(tracker) = self.tracker() {
@@ -86,8 +86,8 @@ impl HotSpot {
         let mut reported = self.reported.lock();
         reported.settle(|number| self.lock().sites.after(number));
         drop(reported);
-        self.follow_all_gathered(jni);
-        let chosen = self.followed.take_chosen();
+        self.track_all_gathered(jni);
+        let chosen = self.tracked.take_chosen();
         self.reported.lock().take_chosen(&chosen);
         self.lock().sites.take_chosen(&chosen);
     }
@@ -209,12 +209,12 @@ impl HotSpot {
 
     /// A thread ends: its counts are kept, its place is freed.
     pub(crate) fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        uncounted(|| {
+        with_agent_guard(|| {
             if let Some(tracker) = self.tracker() {
                 // It counts nothing more. It stays in the table until its counts are in the state, so that the last report
                 // finds them here or there.
                 if let Some(object) = tracker.of(jni, thread) {
-                    self.follow_gathered(jni, object, false);
+                    self.track_gathered(jni, object, false);
                     self.harvest_one((jni, tracker), object, Copied::all_of);
                 }
                 let mut state = self.lock();

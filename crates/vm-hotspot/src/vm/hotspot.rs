@@ -10,20 +10,20 @@ use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{ClassId, ClassInfo, Event, Memory, Profiler, VmInfo, Worth};
 
-use crate::alloc::followed::Followed;
 use crate::alloc::reported::Reported;
 use crate::alloc::sampled::Samples;
+use crate::alloc::tracked::Tracked;
 use crate::cpu::other_threads::as_own;
 use crate::cpu::sampler::Sampler;
 use crate::host::{Host, HostSetup};
 use crate::instrument::counters::Want;
 use crate::instrument::guests::Lodging;
 use crate::instrument::inserted::Inserted;
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::instrument::rewrite::Numbers;
 use crate::instrument::tracker::Tracker;
 use crate::vm::collector::Collector;
-use crate::vm::config::{Clock, Config, Follow};
+use crate::vm::config::{Clock, Config, Track};
 use crate::vm::costs;
 use crate::vm::registry::{CLASS_TAG, Pending};
 use crate::vm::spares::{Stop, with_spares};
@@ -83,7 +83,7 @@ pub struct HotSpot {
     collector: OnceLock<Collector>,
     /// What [`collect_at_end`] has made, if it was needed.
     pub(crate) end_hook: OnceLock<[Object; 2]>,
-    pub(crate) followed: Followed,
+    pub(crate) tracked: Tracked,
     pub(crate) samples: Samples,
     /// Frames kept of a stack, as in the state.
     pub(crate) depth: AtomicU32,
@@ -95,7 +95,7 @@ pub struct HotSpot {
     pub(crate) message: fn(&str),
 }
 
-/// Objects gathered before they are tagged when each is followed. They cannot die
+/// Objects gathered before they are tagged when each is tracked. They cannot die
 /// meanwhile, so where counts are to be exact it is one, and large ones are never
 /// held.
 const GATHERED: usize = 256;
@@ -160,7 +160,7 @@ impl HotSpot {
                 None => Box::leak(Box::default()),
             },
             inserted: Inserted::default(),
-            reported: Mutex::new(Rank::Reported, Reported::new(state.sites.follows)),
+            reported: Mutex::new(Rank::Reported, Reported::new(state.sites.is_tracked)),
             state: Mutex::new(Rank::State, state),
             deaths: Mutex::new(Rank::Deaths, Vec::new()),
             profiler: Mutex::new(Rank::Profiler, Some(setup.profiler)),
@@ -176,7 +176,7 @@ impl HotSpot {
             dead: AtomicBool::new(false),
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
-            followed: Followed::new(&memory),
+            tracked: Tracked::new(&memory),
             samples: Samples::default(),
             memory,
             lodging: Mutex::new(Rank::Lodging, Lodging::default()),
@@ -250,7 +250,7 @@ impl HotSpot {
                 events.push(EventKind::VmStart);
             }
         }
-        if self.tells_of_virtual_threads() && self.granted.has(Capability::SupportVirtualThreads) {
+        if self.reports_virtual_threads() && self.granted.has(Capability::SupportVirtualThreads) {
             events.push(EventKind::VirtualThreadEnd);
         }
         if self.config.monitors {
@@ -269,7 +269,7 @@ impl HotSpot {
     }
 
     /// Whether something is kept of virtual threads that has to go when they end.
-    fn tells_of_virtual_threads(&self) -> bool {
+    fn reports_virtual_threads(&self) -> bool {
         self.config.instruments() || self.config.monitors
     }
 
@@ -336,7 +336,7 @@ impl HotSpot {
                     object,
                     config: &self.config,
                     numbers: self.numbers,
-                    followed: &self.followed,
+                    tracked: &self.tracked,
                     spares,
                 };
                 body(&mut self.lock(), &at)
@@ -412,8 +412,8 @@ impl HotSpot {
         Want {
             sites: self.config.allocations,
             calls: self.config.calls,
-            pending: match self.config.follow {
-                Follow::Every => GATHERED,
+            pending: match self.config.track {
+                Track::Every => GATHERED,
                 _ => 1,
             },
             is_small: self.memory.heap.used() > self.memory.heap.limit() / 2,
@@ -421,14 +421,14 @@ impl HotSpot {
     }
 
     /// Emits the pending events to the profiler, and then `event`.
-    pub(crate) fn tell(&self, event: &Event<'_>) {
+    pub(crate) fn emit(&self, event: &Event<'_>) {
         if let Some(profiler) = self.profiler.lock().as_mut() {
             if self.has_begun() {
                 self.announce(usize::MAX, &mut |event| profiler.notify(self, event));
             }
             profiler.notify(self, event);
         }
-        self.tell_pending();
+        self.emit_pending();
     }
 
     fn has_begun(&self) -> bool {
@@ -438,7 +438,7 @@ impl HotSpot {
     /// Emits the pending events to the profiler, unless another thread is emitting, which
     /// then emits these as well. So a thread of the program never waits for a dump, while it
     /// holds a monitor that the dump may wait for.
-    pub(crate) fn tell_pending(&self) {
+    pub(crate) fn emit_pending(&self) {
         let mut left = ANNOUNCED;
         while left > 0 && self.has_begun() && !self.lock().registry.pending.is_empty() {
             let Some(mut profiler) = self.profiler.try_lock() else {
@@ -453,12 +453,12 @@ impl HotSpot {
 
     /// Runs `body` while no thread emits events to the profiler: for orders that it gets from
     /// elsewhere.
-    pub fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
+    pub fn with_profiler_paused<T>(&self, body: impl FnOnce() -> T) -> T {
         let result = {
             let _profiler = self.profiler.lock();
-            uncounted(body)
+            with_agent_guard(body)
         };
-        self.tell_pending();
+        self.emit_pending();
         result
     }
 
@@ -520,7 +520,7 @@ impl HotSpot {
 
     /// A thread that something has named ends.
     pub(crate) fn thread_ended(&self, env: Env<Live>, thread: Object) {
-        uncounted(|| {
+        with_agent_guard(|| {
             let mut state = self.lock();
             // One that was never met has no number, and needs none.
             if !self.config.has_profiler && env.thread_number(Some(thread)).unwrap_or(0) == 0 {
@@ -541,13 +541,13 @@ impl HotSpot {
         body: impl FnOnce(Env<Live>, Jni) + Send + 'static,
     ) -> jvmti::Result<()> {
         self.lock().registry.name_agent_thread(name);
-        uncounted(|| {
+        with_agent_guard(|| {
             jni.local_frame(8, || {
                 let class = jni.find_class("java/lang/Thread")?;
                 let constructor = jni.method(class, "<init>", "(Ljava/lang/String;)V")?;
                 let name = jni.new_string(name)?;
                 let thread = jni.new_object(class, constructor, &[Value { l: name.raw() }])?;
-                let own = |env, jni| as_own(|| uncounted(|| body(env, jni)));
+                let own = |env, jni| as_own(|| with_agent_guard(|| body(env, jni)));
                 env.run_agent_thread(thread, 10, Box::new(own))
             })
         })
@@ -564,7 +564,7 @@ impl HotSpot {
     ) -> jvmti::Result<()> {
         let env = self.live().ok_or(jvmti::Error::Jni("run_thread"))?;
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("run_thread"))?;
-        self.spawn(env, jni, name, |_, _| uncounted(body))
+        self.spawn(env, jni, name, |_, _| with_agent_guard(body))
     }
 }
 

@@ -38,7 +38,7 @@ impl Loaders {
         if let Some(number) = same_hash.find(is_it) {
             return Some(*number);
         }
-        self.drop_dead(|weak| {
+        self.drop_freed(|weak| {
             let is_dead = jni.is_dead(weak);
             if is_dead {
                 jni.delete_weak(weak);
@@ -71,7 +71,7 @@ impl Loaders {
     }
 
     /// Examines the next few, and drops those that are `gone`, which gives their weak references back.
-    fn drop_dead(&mut self, gone: impl Fn(Object) -> bool) {
+    fn drop_freed(&mut self, gone: impl Fn(Object) -> bool) {
         for _ in 0..LOOKS.min(self.all.len()) {
             let number = self.next % self.all.len();
             self.next = number + 1;
@@ -103,7 +103,7 @@ mod tests {
         let number_of = |weak: Object| weak.raw() as usize / 8;
         for made in 1..=20 * ALIVE {
             let looks = Cell::new(0);
-            loaders.drop_dead(|weak| {
+            loaders.drop_freed(|weak| {
                 looks.set(looks.get() + 1);
                 number_of(weak) + ALIVE < made
             });

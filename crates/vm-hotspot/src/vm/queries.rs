@@ -17,7 +17,7 @@ use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
 use crate::heap::field_layout::declared_fields;
 use crate::heap::native_dump;
 use crate::heap::visit;
-use crate::instrument::natives::uncounted;
+use crate::instrument::natives::with_agent_guard;
 use crate::native::Malloc;
 use crate::threads::background::collect_garbage;
 use crate::vm::hotspot::HotSpot;
@@ -77,8 +77,8 @@ impl HotSpot {
 
     /// Takes over the counts of live objects, from which the sites' rows are computed.
     fn count_living(&self, jni: Jni) {
-        let living = self.followed.by_site(jni);
-        let [memory, bound] = self.followed.take_dropped();
+        let living = self.tracked.by_site(jni);
+        let [memory, bound] = self.tracked.take_dropped();
         let estimated = self.reported.lock().set_living(&living);
         let mut state = self.lock();
         if estimated > 0 {
@@ -105,14 +105,14 @@ impl HotSpot {
         for (what, count) in dropped.into_iter().filter(|(_, count)| *count > 0) {
             *state.lost.entry(what).or_default() += count;
         }
-        let [large, all] = self.followed.one_in();
+        let [large, all] = self.tracked.one_in();
         if memory.halved > 0 {
             let limit = self.memory.native.limit();
             state.degraded.push(format!(
                 "memory={limit} is reached: one tracked object stands for {all}, so that live counts are estimates"
             ));
         }
-        if let Some(most) = self.followed.bound().filter(|_| bound.halved > 0) {
+        if let Some(most) = self.tracked.bound().filter(|_| bound.halved > 0) {
             let why = match self.config.tracked {
                 Some(most) => format!("tracked={most} is reached"),
                 None => format!(
@@ -131,8 +131,8 @@ impl HotSpot {
     /// Objects made so far are not reported when they are freed. What is made meanwhile may be
     /// taken for older than it is.
     fn clear_allocations(&self, env: Env<Live>, jni: Jni) {
-        self.follow_all_gathered(jni);
-        self.followed.clear(jni);
+        self.track_all_gathered(jni);
+        self.tracked.clear(jni);
         self.harvest(env, jni);
         self.reported.lock().clear();
         self.lock().sites.take_stacks();
@@ -267,7 +267,7 @@ impl Vm for HotSpot {
     }
 
     fn place(&self, class: ClassId) -> Result<vmpi::ClassPlace, VmError> {
-        uncounted(|| crate::vm::places::place(self, class))
+        with_agent_guard(|| crate::vm::places::place(self, class))
     }
 
     fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError> {
@@ -366,14 +366,14 @@ impl Vm for HotSpot {
     fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
         self.keep_classes_for_walk(env, jni).map_err(failed)?;
-        let walked = uncounted(|| visit::walk(self, jni, visitor));
+        let walked = with_agent_guard(|| visit::walk(self, jni, visitor));
         *self.classes_of_walk.lock() = None;
         walked
     }
 
     fn native_dump(&self, path: &Path) -> Result<NativeDump, VmError> {
         let (env, jni) = self.here()?;
-        uncounted(|| jni.local_frame(256, || native_dump::write(self, env, jni, path)))
+        with_agent_guard(|| jni.local_frame(256, || native_dump::write(self, env, jni, path)))
     }
 
     fn references(&self) -> Result<vmpi::References, VmError> {
@@ -381,7 +381,9 @@ impl Vm for HotSpot {
             return Err(VmError::Unsupported("record of JNI references (jni=y)"));
         }
         let (_, jni) = self.here()?;
-        Ok(uncounted(|| crate::native::references::all(self, jni)))
+        Ok(with_agent_guard(|| {
+            crate::native::references::all(self, jni)
+        }))
     }
 
     fn heap_summary(&self) -> Result<HeapSummary, VmError> {
@@ -397,9 +399,9 @@ impl Vm for HotSpot {
 
     fn force_gc(&self) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
-        uncounted(|| {
+        with_agent_guard(|| {
             // What threads have gathered is held until it is taken over.
-            self.follow_all_gathered(jni);
+            self.track_all_gathered(jni);
             collect_garbage(self, env, jni)
         })
         .map_err(failed)
@@ -407,7 +409,7 @@ impl Vm for HotSpot {
 
     fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
-        uncounted(|| {
+        with_agent_guard(|| {
             if let Some(sampler) = self.sampler.get() {
                 sampler.drain(self, env, jni);
             }
@@ -471,14 +473,14 @@ impl Vm for HotSpot {
                 Ok(())
             }
             Control::Depth(depth) => {
-                uncounted(|| self.change_depth(jni, depth)).map_err(failed)?;
+                with_agent_guard(|| self.change_depth(jni, depth)).map_err(failed)?;
                 if let Some(sampler) = self.sampler.get() {
                     sampler.set_depth(depth);
                 }
                 Ok(())
             }
             Control::ClearAllocations => {
-                uncounted(|| self.clear_allocations(env, jni));
+                with_agent_guard(|| self.clear_allocations(env, jni));
                 Ok(())
             }
             Control::Monitors(on) => self.switch_monitors(env, jni, on).map_err(failed),
@@ -487,23 +489,25 @@ impl Vm for HotSpot {
                     return Err(VmError::Unsupported("allocations to choose among"));
                 }
                 crate::vm::places::prepare(jni);
-                uncounted(|| {
+                with_agent_guard(|| {
                     // What was sampled so far was to be recorded by the rules before.
                     self.take_samples(env, jni);
                     self.lock().choose(jni, self.tracker(), &rules);
                     self.ask_factories(env, jni);
-                    self.keep_births(env, jni, rules.may_want_time());
+                    self.keep_allocation_times(env, jni, rules.may_want_time());
                 });
                 Ok(())
             }
             Control::OwnCode(on) => {
                 crate::live::own_answers::allow(on);
-                uncounted(|| self.ask_factories(env, jni));
+                with_agent_guard(|| self.ask_factories(env, jni));
                 Ok(())
             }
-            Control::Instances(query) => uncounted(|| self.list(env, jni, query)).map_err(failed),
+            Control::Instances(query) => {
+                with_agent_guard(|| self.list(env, jni, query)).map_err(failed)
+            }
             Control::Fills(number) => {
-                uncounted(|| self.read_fills(env, jni, number)).map_err(failed)
+                with_agent_guard(|| self.read_fills(env, jni, number)).map_err(failed)
             }
             _ => Err(VmError::Unsupported("change while running")),
         }

@@ -62,8 +62,8 @@ impl State {
             *self.lost.entry(what).or_default() += count;
         }
         let memory = &self.registry.memory;
-        if flushed > 0 || memory.native.refused() + memory.heap.refused() > self.refusals_said {
-            self.refusals_said = memory.native.refused() + memory.heap.refused();
+        if flushed > 0 || memory.native.refused() + memory.heap.refused() > self.refusals_reported {
+            self.refusals_reported = memory.native.refused() + memory.heap.refused();
             self.degraded.extend(memory.shortages());
             if flushed > 0 {
                 self.degraded.push(format!(

@@ -17,7 +17,7 @@ use crate::instrument::tracker::Tracker;
 pub(crate) enum Spare {
     /// A `long[]` of this length.
     Longs(usize),
-    /// An array of tracker objects of this length, with the tracker's `nobody` in each place.
+    /// An array of tracker objects of this length, with the tracker's `none` in each place.
     Trackers(usize),
     /// A tracker object with tables.
     Tables(Want),

@@ -12,16 +12,16 @@ use vmpi::{
 };
 
 use crate::alloc::choices::{Choices, Chosen, Question};
-use crate::alloc::followed::Followed;
 use crate::alloc::site_stacks::Maker;
 use crate::alloc::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
+use crate::alloc::tracked::Tracked;
 use crate::cpu::calls::Contexts;
 use crate::host::names::Names;
 use crate::instrument::counters::{Counters, Larger};
 use crate::instrument::guests::Kind;
 use crate::instrument::rewrite::Numbers;
 use crate::instrument::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
-use crate::vm::config::{Config, Follow};
+use crate::vm::config::{Config, Track};
 use crate::vm::costs;
 use crate::vm::registry::Registry;
 use crate::vm::spares::{Spare, Spares, Stop};
@@ -43,7 +43,7 @@ pub(crate) const MOST_FRAMES: usize = 2048;
 /// Entries of a thread's tables for each key: what runs often is to be found at the
 /// first look, because only that is compiled into its callers for good.
 const SPARSE: usize = 4;
-/// Follow mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
+/// Track mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
 const OFF: i64 = i32::MAX as i64;
 
 /// The state.
@@ -85,7 +85,7 @@ pub(crate) struct State {
     pub(crate) flushed: u64,
     pub(crate) contexts_refused: u64,
     /// How often something was refused when that was last said.
-    pub(crate) refusals_said: u64,
+    pub(crate) refusals_reported: u64,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
@@ -97,7 +97,7 @@ impl State {
         state.registry.memory = Arc::clone(memory);
         state.sites.memory = Arc::clone(memory);
         state.set_depth(config, config.depth);
-        state.sites.follows = config.counts_objects() && config.follow != Follow::None;
+        state.sites.is_tracked = config.counts_objects() && config.track != Track::None;
         state.registry.code_changes = config.takes_code_out();
         state.registry.has_profiler = config.has_profiler;
         state
@@ -321,7 +321,7 @@ impl State {
             tracker,
             object,
             config,
-            followed,
+            tracked,
             ..
         } = *at;
         let Some(mirror) = jni.object_class(made) else {
@@ -342,9 +342,9 @@ impl State {
         let (site, share, number) = match chosen {
             Chosen::Off => (SiteId::NONE, Share::ALL, 0),
             Chosen::Record(mut options) => {
-                // Who is not followed is counted in full, which costs nothing.
-                let (number, share) = match self.sites.follows {
-                    true => followed.number_of(options.share),
+                // Who is not tracked is counted in full, which costs nothing.
+                let (number, share) = match self.sites.is_tracked {
+                    true => tracked.number_of(options.share),
                     false => (0, Share::ALL),
                 };
                 options.share = share;
@@ -362,7 +362,7 @@ impl State {
             let mask = if is_off {
                 OFF
             } else {
-                first_mask(config.follow)
+                first_mask(config.track)
             };
             let how = site.word(number) | mask;
             tracker.set_site_words(jni, object, slot * SITE_WORDS, &[key, 1, bytes, how]);
@@ -393,7 +393,7 @@ impl State {
             self.sites.allocated(site, 1, size);
         }
         let array_bytes = if is_array { size.cast_unsigned() } else { 0 };
-        followed.add_if(self.sites.follows, jni, made, site, array_bytes);
+        tracked.add_if(self.sites.is_tracked, jni, made, site, array_bytes);
         Ok(())
     }
 
@@ -475,7 +475,7 @@ impl State {
         let known = self.registry.traces.get(known.0);
         // Without frames: the stack is not recorded.
         if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
-            let what = "allocations at stacks that have one number with another";
+            let what = "allocations at stacks with a context-hash collision";
             *self.lost.entry(what).or_default() += 1;
         }
     }
@@ -486,14 +486,14 @@ impl State {
         here: (Env<Live>, Jni),
         made: Object,
         config: &Config,
-        followed: &Followed,
+        tracked: &Tracked,
     ) {
         let (env, jni) = here;
         let Some((class, options)) = self.chosen(here, made) else {
             return;
         };
         if !self.is_counted_by_caller(env, jni) && self.choices.dice.choose(options.share) {
-            self.one_allocated(here, made, config, (class, options), followed);
+            self.one_allocated(here, made, config, (class, options), tracked);
         }
     }
 
@@ -504,13 +504,13 @@ impl State {
         here: (Env<Live>, Jni),
         made: Object,
         config: &Config,
-        followed: &Followed,
+        tracked: &Tracked,
     ) {
         let chosen = self.chosen(here, made);
         if let Some((class, options)) = chosen
             && self.choices.dice.choose(options.share)
         {
-            self.one_allocated(here, made, config, (class, options), followed);
+            self.one_allocated(here, made, config, (class, options), tracked);
         }
     }
 
@@ -534,12 +534,12 @@ impl State {
         made: Object,
         config: &Config,
         (class, options): (ClassId, ClassOptions),
-        followed: &Followed,
+        tracked: &Tracked,
     ) {
         let site = self.site_of((env, jni), config, (class, options), Maker::Native);
         let size = env.object_size(made).unwrap_or(0);
         let bytes = self.one_more(site, class, size);
-        followed.add_if(self.sites.follows, jni, made, site, bytes);
+        tracked.add_if(self.sites.is_tracked, jni, made, site, bytes);
     }
 
     /// Counts an object of a site; its bytes if it is an array, else 0.
@@ -665,6 +665,6 @@ pub(crate) struct At<'a> {
     pub(crate) object: Object,
     pub(crate) config: &'a Config,
     pub(crate) numbers: &'a Numbers,
-    pub(crate) followed: &'a Followed,
+    pub(crate) tracked: &'a Tracked,
     pub(crate) spares: &'a Spares,
 }

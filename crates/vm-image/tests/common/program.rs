@@ -26,7 +26,7 @@ impl Program {
         let folder = tempfile::tempdir().expect("a folder");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/java/{name}.java"));
         let compiled = compiler.compile(&source, 8, folder.path());
-        compiled.unwrap_or_else(|said| panic!("{said}"));
+        compiled.unwrap_or_else(|printed| panic!("{printed}"));
         let mut command = Command::new(jdk.tool("java"));
         // Threads that the VM starts and ends by itself would make a difference between two dumps, and the
         // areas of malloc a large core.
@@ -174,8 +174,8 @@ impl Program {
             false => asked.args(["dump", &self.pid().to_string(), "--all", "-o"]),
         };
         let ran = asked.arg(&path).output().expect("a command");
-        let said = [ran.stdout, ran.stderr].concat();
-        assert!(path.is_file(), "{}", String::from_utf8_lossy(&said));
+        let printed = [ran.stdout, ran.stderr].concat();
+        assert!(path.is_file(), "{}", String::from_utf8_lossy(&printed));
         path
     }
 
@@ -184,9 +184,9 @@ impl Program {
         let mut command = Command::new(testkit::built::tenure());
         command.args(["dump", &self.pid().to_string(), "--snapshot", "-o", "-"]);
         let ran = command.output().expect("tenure");
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{said}");
-        assert!(!said.contains("incomplete"), "{said}");
+        let printed = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{printed}");
+        assert!(!printed.contains("incomplete"), "{printed}");
         ran.stdout
     }
 

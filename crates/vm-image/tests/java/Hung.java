@@ -1,4 +1,4 @@
-/** A VM that answers nobody: one thread counts without a safepoint, another one wants a collection. */
+/** A VM that answers no request: one thread counts without a safepoint, another one wants a collection. */
 public class Hung {
     static final Object kept = new StringBuilder("kept by a static field");
     static volatile long result;

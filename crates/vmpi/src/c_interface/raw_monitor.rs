@@ -63,7 +63,7 @@ impl Default for RawMonitors {
 }
 
 /// Receives contention: (event type, monitor).
-pub type Tell<'a> = &'a dyn Fn(i32, &RawMonitor);
+pub type Emit<'a> = &'a dyn Fn(i32, &RawMonitor);
 
 /// Removes one entry.
 fn leave(list: &mut Vec<Owner>, me: Owner) {
@@ -78,13 +78,13 @@ impl RawMonitor {
         self.name.as_bytes().first() == Some(&b'_')
     }
 
-    fn tell(&self, kind: i32, tell: Tell<'_>) {
+    fn emit(&self, kind: i32, emit: Emit<'_>) {
         if !self.is_silent() {
-            tell(kind, self);
+            emit(kind, self);
         }
     }
 
-    fn enter(&self, me: Owner, tell: Tell<'_>) {
+    fn enter(&self, me: Owner, emit: Emit<'_>) {
         let mut state = self.state.lock();
         match state.owner {
             None => (state.owner, state.count) = (Some(me), 1),
@@ -92,9 +92,9 @@ impl RawMonitor {
             Some(_) => {
                 state.entering.push(me);
                 drop(state);
-                self.tell(event::RAW_MONITOR_CONTENDED_ENTER, tell);
+                self.emit(event::RAW_MONITOR_CONTENDED_ENTER, emit);
                 drop(self.take(self.state.lock(), me, 1));
-                self.tell(event::RAW_MONITOR_CONTENDED_ENTERED, tell);
+                self.emit(event::RAW_MONITOR_CONTENDED_ENTERED, emit);
             }
         }
     }
@@ -115,7 +115,7 @@ impl RawMonitor {
         state
     }
 
-    fn exit(&self, me: Owner, tell: Tell<'_>) {
+    fn exit(&self, me: Owner, emit: Emit<'_>) {
         let mut state = self.state.lock();
         if state.owner != Some(me) {
             return;
@@ -129,7 +129,7 @@ impl RawMonitor {
         drop(state);
         self.freed.notify_one();
         if is_contended {
-            self.tell(event::RAW_MONITOR_CONTENDED_EXIT, tell);
+            self.emit(event::RAW_MONITOR_CONTENDED_EXIT, emit);
         }
     }
 
@@ -205,16 +205,16 @@ impl RawMonitors {
     }
 
     /// Enters. Wrong handles do nothing, here and below.
-    pub fn enter(&self, id: usize, me: Owner, tell: Tell<'_>) {
+    pub fn enter(&self, id: usize, me: Owner, emit: Emit<'_>) {
         if let Some(monitor) = self.find(id) {
-            monitor.enter(me, tell);
+            monitor.enter(me, emit);
         }
     }
 
     /// Leaves; an exit by another than the owner does nothing.
-    pub fn exit(&self, id: usize, me: Owner, tell: Tell<'_>) {
+    pub fn exit(&self, id: usize, me: Owner, emit: Emit<'_>) {
         if let Some(monitor) = self.find(id) {
-            monitor.exit(me, tell);
+            monitor.exit(me, emit);
         }
     }
 

@@ -27,32 +27,32 @@ fn only_the_owner_leaves_and_as_often_as_it_entered() {
 }
 
 #[test]
-fn contention_is_told_on_both_sides_but_for_names_with_an_underscore() {
+fn contention_is_reported_on_both_sides_but_for_names_with_an_underscore() {
     for (name, expected) in [("m", vec![51, 53, 52]), ("_m", vec![])] {
         let (monitors, id) = made(name);
-        let told = std::sync::Mutex::new(Vec::new());
-        let tell = |kind: i32, _: &RawMonitor| told.lock().unwrap().push(kind);
-        monitors.enter(id, 1, &tell);
+        let reported = std::sync::Mutex::new(Vec::new());
+        let emit = |kind: i32, _: &RawMonitor| reported.lock().unwrap().push(kind);
+        monitors.enter(id, 1, &emit);
         thread::scope(|scope| {
             scope.spawn(|| {
-                monitors.enter(id, 2, &tell);
-                monitors.exit(id, 2, &tell);
+                monitors.enter(id, 2, &emit);
+                monitors.exit(id, 2, &emit);
             });
             let mut is_blocked = false;
             while !is_blocked {
                 monitors.used(|usage| is_blocked = usage.entering == [2]);
                 thread::yield_now();
             }
-            while name == "m" && told.lock().unwrap().is_empty() {
+            while name == "m" && reported.lock().unwrap().is_empty() {
                 thread::yield_now();
             }
-            monitors.exit(id, 1, &tell);
+            monitors.exit(id, 1, &emit);
         });
-        let mut told = told.into_inner().unwrap();
-        told.sort_unstable();
+        let mut reported = reported.into_inner().unwrap();
+        reported.sort_unstable();
         let mut expected = expected;
         expected.sort_unstable();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Encoder {
     /// another thread says anything.
     ordered: Option<usize>,
     now: u64,
-    told: Vec<u64>,
+    reported: Vec<u64>,
     out: Vec<u8>,
     limit: usize,
     lost: BTreeMap<Option<EventKind>, u64>,
@@ -74,7 +74,7 @@ impl Encoder {
             last: 0,
             ordered: None,
             now: 0,
-            told: Vec::new(),
+            reported: Vec::new(),
             out,
             limit,
             lost: BTreeMap::new(),
@@ -118,8 +118,8 @@ impl Encoder {
         } else if let Some(ordered) = self.ordered.filter(|ordered| *ordered != at) {
             self.close(ordered);
         }
-        if self.told[at] != self.now {
-            self.told[at] = self.now;
+        if self.reported[at] != self.now {
+            self.reported[at] = self.now;
             self.batches[at].push(&Item::Clock { ns: self.now });
         }
         self.batches[at].push(item);
@@ -181,7 +181,7 @@ impl Encoder {
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.flush();
-        self.tell_losses();
+        self.emit_losses();
         frame::put(&mut self.out, FrameType::End, &[]);
         self.out
     }
@@ -197,7 +197,7 @@ impl Encoder {
         let found = self.batches.iter().position(|batch| batch.env() == env);
         self.last = found.unwrap_or_else(|| {
             self.batches.push(BatchWriter::new(env));
-            self.told.push(0);
+            self.reported.push(0);
             self.batches.len() - 1
         });
         self.last
@@ -215,7 +215,7 @@ impl Encoder {
         if self.out.len().saturating_add(payload.len()) > self.limit && may_be_thinned {
             self.thin(&payload);
         } else {
-            self.tell_losses();
+            self.emit_losses();
             frame::put(&mut self.out, FrameType::Batch, &payload);
         }
     }
@@ -242,7 +242,7 @@ impl Encoder {
         }
     }
 
-    fn tell_losses(&mut self) {
+    fn emit_losses(&mut self) {
         if self.lost.is_empty() {
             return;
         }
@@ -257,7 +257,7 @@ impl Encoder {
     fn forget(&mut self, at: usize) {
         self.close(at);
         self.batches.swap_remove(at);
-        self.told.swap_remove(at);
+        self.reported.swap_remove(at);
         self.ordered = None;
         self.last = 0;
     }

@@ -144,7 +144,7 @@ pub fn root<'t>(types: &'t Types, answer: &Answer) -> Result<&'t Type, String> {
     };
     let found = match answer.of {
         Some(name) => types.find(name, place),
-        None => types.said(answer.name),
+        None => types.of_answer(answer.name),
     };
     found.ok_or_else(|| format!("tenure.{}: no type", answer.name))
 }

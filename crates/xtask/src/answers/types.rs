@@ -78,7 +78,7 @@ pub struct Types {
     /// The names that a file uses: the modules in front of them and their own name, by file and name there.
     uses: BTreeMap<(String, String), (String, String)>,
     /// Answers that `Say::NAME` names: the name, the type, the file.
-    said: Vec<(String, String, String)>,
+    answers: Vec<(String, String, String)>,
 }
 
 impl Types {
@@ -168,18 +168,18 @@ impl Types {
             _ => None,
         });
         if let (Some(name), Shape::Of(of, _)) = (name, shape(&block.self_ty, file)) {
-            self.said.push((name, of, file.to_owned()));
+            self.answers.push((name, of, file.to_owned()));
         }
     }
 
     /// The names of the answers that implement `Say`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.said.iter().map(|(name, ..)| name.as_str())
+        self.answers.iter().map(|(name, ..)| name.as_str())
     }
 
     /// The type of an answer by its name.
-    pub fn said(&self, name: &str) -> Option<&Type> {
-        let (_, of, file) = self.said.iter().find(|(known, ..)| known == name)?;
+    pub fn of_answer(&self, name: &str) -> Option<&Type> {
+        let (_, of, file) = self.answers.iter().find(|(known, ..)| known == name)?;
         self.find(of, file)
     }
 

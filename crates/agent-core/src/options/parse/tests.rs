@@ -224,8 +224,8 @@ fn a_series_of_files_has_the_form_of_its_ending() {
         (text.output.format, text.mode),
         (Format::Text, Mode::Compat)
     );
-    let said = run("loop=1s,file=a.hprof,format=a");
-    assert_eq!(said.output.format, Format::Text);
+    let printed = run("loop=1s,file=a.hprof,format=a");
+    assert_eq!(printed.output.format, Format::Text);
     assert_eq!(run("keep=3").series, None);
     for wrong in [
         "loop=0",

@@ -107,13 +107,13 @@ impl Text<'_, '_> {
 
     fn roots(&mut self) {
         // The owner of roots whose thread is not known.
-        let nobody = RootKind::Thread {
+        let no_thread = RootKind::Thread {
             thread: thread_serial(ThreadId::NONE).0,
             trace: trace_serial(TraceId::EMPTY).0,
         };
         self.out.put(&TextRecord::Root(TextRoot {
             object: 0,
-            kind: nobody,
+            kind: no_thread,
         }));
         for root in &self.survey.roots {
             self.root(root);

@@ -3,6 +3,8 @@
 
 use crate::explorer::describe::{Kind, Parameter, View};
 use live_analysis::allocations::By;
+use live_analysis::instances::{self, Uniq};
+use live_analysis::{classes, savings};
 
 const fn of(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
     Parameter {
@@ -62,8 +64,8 @@ const SAMPLE: Parameter = of(
 );
 const OBJECTS: Parameter = of(
     "source",
-    Kind::Text,
-    "live, dump or recording; by default what there is.",
+    Kind::One(&instances::SOURCES),
+    "By default what there is; recording needs a step of time in `by`.",
 );
 
 const fn view(
@@ -181,8 +183,8 @@ pub const VIEWS: &[View] = &[
         &[
             of(
                 "source",
-                Kind::Text,
-                "recording, dump, or vm (the VM's own histogram, taken at a safepoint); by default the first of the first two that there is.",
+                Kind::One(&classes::SOURCES),
+                "vm is the VM's own histogram, taken at a safepoint; by default the first of the first two that there is.",
             ),
             of(
                 "loaders",
@@ -245,14 +247,7 @@ pub const VIEWS: &[View] = &[
         "The objects of a class counted by what they have in common; by a step of time of their allocation, `source=recording` counts all allocated objects.",
         &[
             CLASS,
-            of(
-                "by",
-                Kind::One(&[
-                    "value", "text", "stack", "hash", "class", "size", "time", "second", "minute",
-                    "hour",
-                ]),
-                "What they have in common.",
-            ),
+            of("by", Kind::One(&Uniq::WORDS), "What they have in common."),
             of("step", Kind::Number(1, 1, MOST), "Of sizes: the step."),
             OBJECTS,
             DUMP,
@@ -279,7 +274,7 @@ pub const VIEWS: &[View] = &[
         &[
             of(
                 "by",
-                Kind::One(&["site", "kind"]),
+                Kind::One(&savings::GROUPS),
                 "Class and stack, or kind of waste.",
             ),
             FROM,

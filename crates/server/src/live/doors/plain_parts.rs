@@ -217,7 +217,7 @@ pub(in crate::live) fn saved(live: &Live, params: &Params, out: &mut String) -> 
         out,
         "{every}\"> minutes (0: never)</label> <button>Set</button></form>"
     );
-    let list = live.shelf.list();
+    let list = live.saved_tables.list();
     if list.is_empty() {
         out.push_str("<p>No table of classes has been saved.</p>\n");
         return Ok(());

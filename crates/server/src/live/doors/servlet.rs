@@ -195,7 +195,7 @@ fn cells(row: &ClassRow) -> Vec<String> {
         row.class.clone(),
         format!("{:.2}", row.sample_percent),
         row.live.to_string(),
-        number(row.dead),
+        number(row.freed),
         number(row.total),
         format!("{:.0}", row.bytes_each),
         row.live_bytes.to_string(),
@@ -459,7 +459,7 @@ fn instance_table(list: &Table<Instance>, lines: usize, out: &mut String) {
     ];
     let row = |row: &Instance| {
         let [time, age] = clock(row.born_ms);
-        let said = row.value.clone().or_else(|| row.fault.clone());
+        let printed = row.value.clone().or_else(|| row.fault.clone());
         let content = row.content;
         vec![
             live::name(list.columns, row),
@@ -471,7 +471,7 @@ fn instance_table(list: &Table<Instance>, lines: usize, out: &mut String) {
             number(content.capacity.map(|_| content.capacity_bytes)),
             row.context.clone().unwrap_or_default(),
             first_lines(&row.stack, lines),
-            said.unwrap_or_default(),
+            printed.unwrap_or_default(),
         ]
     };
     let cells: Vec<Vec<String>> = list.rows.iter().map(row).collect();

@@ -16,8 +16,8 @@ pub fn groups(
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let is_it = |name| profile.names.get(name) == class;
     let in_range = |at: &(u64, _)| range.from < at.0 && at.0 <= range.to;
-    let births = history.allocated_at(is_it).into_iter();
-    for (time, allocated) in births.filter(in_range) {
+    let allocations = history.allocated_at(is_it).into_iter();
+    for (time, allocated) in allocations.filter(in_range) {
         *counts.entry(step.begin(time)).or_default() += allocated.objects;
     }
     let all = counts.values().sum();

@@ -9,8 +9,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use jvmti::Jni;
 use locks::{Mutex, Rank};
 
-use crate::alloc::followed::Entry;
-use crate::instrument::natives::uncounted;
+use crate::alloc::tracked::Entry;
+use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 
 /// Counts milliseconds from 1 on while times are wanted.
@@ -30,7 +30,7 @@ impl Default for Clock {
             began: Instant::now(),
             began_ms: since_1970.map_or(0, |since| since.as_millis() as u64),
             is_on: AtomicBool::new(false),
-            is_kept: Mutex::new(Rank::Births, false),
+            is_kept: Mutex::new(Rank::AllocationTimes, false),
         }
     }
 }
@@ -67,9 +67,9 @@ impl Clock {
     }
 }
 
-/// From number `first` on objects were followed at this time.
+/// From number `first` on objects were tracked at this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Birth {
+struct Start {
     first: u32,
     time: u32,
 }
@@ -78,7 +78,7 @@ struct Birth {
 #[derive(Default)]
 pub(crate) struct Dated {
     entries: Vec<Entry>,
-    births: Vec<Birth>,
+    starts: Vec<Start>,
     /// What a caller that reads them piece by piece has not seen. It stays valid when other objects are
     /// freed meanwhile; objects that are added later are not in it.
     unseen: Range<usize>,
@@ -99,29 +99,29 @@ impl DerefMut for Dated {
 }
 
 /// Begins a time, if it is another than the last.
-fn begin(births: &mut Vec<Birth>, first: usize, time: u32) {
-    let last = births.last().map_or(0, |birth| birth.time);
+fn begin(starts: &mut Vec<Start>, first: usize, time: u32) {
+    let last = starts.last().map_or(0, |since| since.time);
     if time != last {
         let first = first as u32;
-        births.push(Birth { first, time });
+        starts.push(Start { first, time });
     }
 }
 
 impl Dated {
     /// One more, made at a time of [`Clock`] or a little before; 0 if it is not known.
     pub(crate) fn push(&mut self, entry: Entry, time: u32) {
-        begin(&mut self.births, self.entries.len(), time);
+        begin(&mut self.starts, self.entries.len(), time);
         self.entries.push(entry);
     }
 
     /// All of another list at the end of this one.
     pub(crate) fn append(&mut self, mut other: Dated) {
         let offset = self.entries.len();
-        if other.births.first().is_none_or(|birth| birth.first > 0) && !other.is_empty() {
-            begin(&mut self.births, offset, 0);
+        if other.starts.first().is_none_or(|since| since.first > 0) && !other.is_empty() {
+            begin(&mut self.starts, offset, 0);
         }
-        for birth in &other.births {
-            begin(&mut self.births, offset + birth.first as usize, birth.time);
+        for since in &other.starts {
+            begin(&mut self.starts, offset + since.first as usize, since.time);
         }
         self.entries.append(&mut other.entries);
         self.thin_out();
@@ -129,20 +129,20 @@ impl Dated {
 
     /// Keeps some.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) {
-        let old = std::mem::take(&mut self.births);
+        let old = std::mem::take(&mut self.starts);
         let mut old = old.into_iter().peekable();
         let (mut index, mut kept, mut time) = (0, 0, 0);
-        let births = &mut self.births;
+        let starts = &mut self.starts;
         let old_unseen = std::mem::take(&mut self.unseen);
         let unseen = &mut self.unseen;
         self.entries.retain(|entry| {
-            while let Some(birth) = old.next_if(|birth| birth.first <= index) {
-                time = birth.time;
+            while let Some(since) = old.next_if(|since| since.first <= index) {
+                time = since.time;
             }
             index += 1;
             let is_kept = keep(entry);
             if is_kept {
-                begin(births, kept, time);
+                begin(starts, kept, time);
                 kept += 1;
                 unseen.start += usize::from(index as usize <= old_unseen.start);
                 unseen.end += usize::from(index as usize <= old_unseen.end);
@@ -158,7 +158,7 @@ impl Dated {
     }
 
     /// The next `most` of them at most; none when all have been seen.
-    pub(crate) fn see(&mut self, most: usize) -> &[Entry] {
+    pub(crate) fn next_chunk(&mut self, most: usize) -> &[Entry] {
         let begin = self.unseen.start;
         self.unseen.start = self.unseen.end.min(begin + most);
         &self.entries[begin..self.unseen.start]
@@ -167,9 +167,9 @@ impl Dated {
     /// There are never more than a time for four objects: times that are close are made one.
     fn thin_out(&mut self) {
         const FEW: usize = 1024;
-        while self.births.len() > FEW + self.entries.len() / 4 {
+        while self.starts.len() > FEW + self.entries.len() / 4 {
             let mut keeps = false;
-            self.births.retain(|_| {
+            self.starts.retain(|_| {
                 keeps = !keeps;
                 keeps
             });
@@ -182,35 +182,35 @@ impl Dated {
         if self.entries.capacity() > FEW && self.entries.len() < self.entries.capacity() / 2 {
             self.entries.shrink_to_fit();
         }
-        if self.births.capacity() > FEW && self.births.len() < self.births.capacity() / 2 {
-            self.births.shrink_to_fit();
+        if self.starts.capacity() > FEW && self.starts.len() < self.starts.capacity() / 2 {
+            self.starts.shrink_to_fit();
         }
     }
 
     /// When one was made; 0 if that is not known.
     pub(crate) fn time(&self, index: usize) -> u32 {
         let after = self
-            .births
-            .partition_point(|birth| birth.first as usize <= index);
-        let birth = after.checked_sub(1).and_then(|at| self.births.get(at));
-        birth.map_or(0, |birth| birth.time)
+            .starts
+            .partition_point(|since| since.first as usize <= index);
+        let since = after.checked_sub(1).and_then(|at| self.starts.get(at));
+        since.map_or(0, |since| since.time)
     }
 }
 
 /// Takes over what threads have gathered, so often that allocation times are accurate to about 0.1 s:
 /// a thread that makes few objects would keep them longer. Costs at most 2 % of a core.
-pub(crate) fn keep_births(hotspot: &HotSpot, jni: Jni) {
+pub(crate) fn keep_allocation_times(hotspot: &HotSpot, jni: Jni) {
     use std::time::Duration;
     const STEP: Duration = Duration::from_millis(25);
     const EVERY: Duration = Duration::from_millis(100);
     let (mut last, mut rest) = (Instant::now(), EVERY);
     while !hotspot.dead.load(Ordering::Relaxed) {
         std::thread::sleep(STEP);
-        if last.elapsed() < rest || !hotspot.followed.clock.is_on() {
+        if last.elapsed() < rest || !hotspot.tracked.clock.is_on() {
             continue;
         }
         last = Instant::now();
-        uncounted(|| hotspot.follow_all_gathered(jni));
+        with_agent_guard(|| hotspot.track_all_gathered(jni));
         rest = EVERY.max(50 * last.elapsed());
     }
 }
@@ -275,7 +275,7 @@ mod tests {
             all.see_all();
             let (mut seen, mut dead, mut made) = (Vec::new(), Vec::new(), 300);
             loop {
-                let next = all.see(random(40) as usize + 1);
+                let next = all.next_chunk(random(40) as usize + 1);
                 if next.is_empty() {
                     break;
                 }
@@ -307,7 +307,7 @@ mod tests {
             all.push(entry(number), number as u32);
         }
         all.retain(|_| true);
-        assert!(all.births.len() <= 1024 + 25_000, "{}", all.births.len());
+        assert!(all.starts.len() <= 1024 + 25_000, "{}", all.starts.len());
         for index in [0, 7, 50_000, 99_999] {
             let error = (index as u32 + 1).abs_diff(all.time(index));
             assert!(error < 8, "{index} {error}");

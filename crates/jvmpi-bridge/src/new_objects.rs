@@ -3,7 +3,7 @@
 //! as behind each instruction that makes an array. What the VM itself makes (clone,
 //! reflection) is reported by the VM on all versions.
 //!
-//! The call leads to `java/JvmpiBirth.java`, and from there to the bridge. The frames of that
+//! The call leads to `java/JvmpiNewObject.java`, and from there to the bridge. The frames of that
 //! way, and those of the object's own constructors, are hidden from GetCallTrace: the
 //! historic VM reported an object before its constructor ran.
 
@@ -14,16 +14,16 @@ use jvmti::sys::{FieldPtr, MethodPtr, RawEnv, RawObject};
 use jvmti::{Capability, Env, EventKind, FrameRow, Jni, Live, Object};
 use locks::{Mutex, Rank, RwLock};
 use rustc_hash::FxHashMap;
-use vm_hotspot::instrument::birth_calls::{Births as Hooks, hidden_frames as hide};
+use vm_hotspot::instrument::new_object_calls::{NewObjectCalls as Hooks, hidden_frames as hide};
 use vm_hotspot::instrument::rewrite::is_eligible;
 use vm_hotspot::retransform_all;
 use vmpi::c_interface::layout::{ObjectId, event};
 
-use crate::bridge::{Bridge, quietly, say};
+use crate::bridge::{Bridge, say, with_profiler_paused};
 
-const CLASS: &str = "java/lang/JvmpiBirth";
-/// Compiled from `java/JvmpiBirth.java`.
-const BYTES: &[u8] = include_bytes!("../java/JvmpiBirth.class");
+const CLASS: &str = "java/lang/JvmpiNewObject";
+/// Compiled from `java/JvmpiNewObject.java`.
+const BYTES: &[u8] = include_bytes!("../java/JvmpiNewObject.class");
 /// Frames that are examined to find where the constructors begin.
 const CONSTRUCTORS: usize = 32;
 
@@ -37,10 +37,10 @@ pub(crate) fn hidden_frames() -> usize {
     HIDDEN.try_with(Cell::get).unwrap_or(0)
 }
 
-type Step = vm_hotspot::instrument::birth_calls::Step<ObjectId>;
+type Step = vm_hotspot::instrument::new_object_calls::Step<ObjectId>;
 
 /// State of the inserted code.
-pub(crate) struct Births {
+pub(crate) struct NewObjects {
     /// The class, weakly, and its switch.
     class: OnceLock<(Object, FieldPtr)>,
     steps: RwLock<FxHashMap<MethodPtr, Step>>,
@@ -49,17 +49,17 @@ pub(crate) struct Births {
     early: Mutex<FxHashMap<String, Vec<u8>>>,
 }
 
-impl Default for Births {
+impl Default for NewObjects {
     fn default() -> Self {
         Self {
             class: OnceLock::new(),
-            steps: RwLock::new(Rank::BirthSteps, FxHashMap::default()),
+            steps: RwLock::new(Rank::NewObjectSteps, FxHashMap::default()),
             early: Mutex::new(Rank::EarlyClasses, FxHashMap::default()),
         }
     }
 }
 
-impl Births {
+impl NewObjects {
     /// A class was unloaded, and ids of its methods may be reused.
     pub(crate) fn clear(&self) {
         let mut steps = self.steps.write();
@@ -76,7 +76,7 @@ const HOOKS: Hooks = Hooks {
 
 impl Bridge {
     /// Whether the VM leaves it to us to see what Java code allocates.
-    fn needs_births(&self) -> bool {
+    fn needs_new_objects(&self) -> bool {
         let granted = self.granted.lock();
         !granted.has(Capability::GenerateSampledObjectAllocEvents)
             && granted.has(Capability::RetransformClasses)
@@ -84,32 +84,37 @@ impl Bridge {
 
     /// Whether class files are wanted for the inserted code.
     pub(crate) fn inserts(&self) -> bool {
-        self.births.class.get().is_some()
+        self.new_objects.class.get().is_some()
     }
 
     /// OBJECT_ALLOC was switched.
-    pub(crate) fn switch_births(&self, env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
-        if !self.needs_births() {
+    pub(crate) fn switch_new_objects(
+        &self,
+        env: Env<Live>,
+        jni: Jni,
+        on: bool,
+    ) -> jvmti::Result<()> {
+        if !self.needs_new_objects() {
             return Ok(());
         }
-        quietly(|| {
+        with_profiler_paused(|| {
             if on && !self.inserts() {
-                self.begin_births(env, jni)?;
+                self.begin_new_objects(env, jni)?;
             }
-            if let Some((class, field)) = self.births.class.get() {
+            if let Some((class, field)) = self.new_objects.class.get() {
                 jni.set_static_boolean(*class, *field, on);
             }
             Ok(())
         })
     }
 
-    fn begin_births(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+    fn begin_new_objects(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let class = jni.define_boot_class(CLASS, BYTES)?;
         let field = jni.static_field(class, "on", "Z")?;
-        let _ = self.births.class.set((jni.new_weak(class)?, field));
+        let _ = self.new_objects.class.set((jni.new_weak(class)?, field));
         self.env.enable(EventKind::ClassFileLoadHook, true)?;
         let refused = retransform_all(env, jni)?.len();
-        self.births.early.lock().clear();
+        self.new_objects.early.lock().clear();
         if refused > 0 {
             say(&format!(
                 "objects made in {refused} classes are not reported"
@@ -127,13 +132,13 @@ impl Bridge {
         changed: Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
         if !self.inserts() {
-            if let Some(changed) = changed.as_ref().filter(|_| self.needs_births()) {
-                let mut early = self.births.early.lock();
+            if let Some(changed) = changed.as_ref().filter(|_| self.needs_new_objects()) {
+                let mut early = self.new_objects.early.lock();
                 early.insert(name.to_owned(), changed.clone());
             }
             return changed;
         }
-        let early = redefined.then(|| self.births.early.lock().get(name).cloned());
+        let early = redefined.then(|| self.new_objects.early.lock().get(name).cloned());
         let changed = changed.or(early.flatten());
         if !is_eligible(name) || name == CLASS {
             return changed;
@@ -147,18 +152,18 @@ impl Bridge {
     }
 
     fn step(&self, env: Env<Live>, jni: Jni, method: MethodPtr) -> Step {
-        let known = self.births.steps.read().get(&method).copied();
+        let known = self.new_objects.steps.read().get(&method).copied();
         known.unwrap_or_else(|| {
             let name = env.method_name(method).unwrap_or_default().0;
             let class = env.method_class(method).ok().flatten();
-            let step = match (class, self.births.class.get()) {
+            let step = match (class, self.new_objects.class.get()) {
                 (Some(class), Some((ours, _))) if jni.is_same(class, *ours) => Step::Ours,
                 (Some(class), _) if name == "<init>" => {
                     Step::Constructor(self.name_class(env, jni, class))
                 }
                 _ => Step::Other,
             };
-            self.births.steps.write().insert(method, step);
+            self.new_objects.steps.write().insert(method, step);
             step
         })
     }
@@ -176,7 +181,7 @@ impl Bridge {
             location: 0,
         };
         let mut rows = [nothing; CONSTRUCTORS];
-        let hidden = quietly(|| {
+        let hidden = with_profiler_paused(|| {
             let count = env.stack_into(None, &mut rows).unwrap_or(0);
             let id = self.name_class(env, jni, class);
             let step = |row: &FrameRow| self.step(env, jni, row.method);
@@ -188,17 +193,17 @@ impl Bridge {
     }
 }
 
-/// `JvmpiBirth.born`, which the VM finds by name in this library.
+/// `JvmpiNewObject.made`, which the VM finds by name in this library.
 ///
 /// # Safety
 /// Called by the VM: `made` is a local reference of the current thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "system" fn Java_java_lang_JvmpiBirth_born(
+pub unsafe extern "system" fn Java_java_lang_JvmpiNewObject_made(
     _jni: RawEnv,
     _class: RawObject,
     made: RawObject,
 ) {
-    jvmti::fence("JvmpiBirth.born", || {
+    jvmti::fence("JvmpiNewObject.made", || {
         let bridge = Bridge::get()?;
         let (env, jni) = bridge.here()?;
         // SAFETY: the caller's promise; it is valid during the call.

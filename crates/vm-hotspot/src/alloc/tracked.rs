@@ -1,4 +1,4 @@
-//! Objects that are followed until they die: a weak reference and a site for each.
+//! Objects that are tracked until they are freed: a weak reference and a site for each.
 //!
 //! Tags would do, and cost several times as much: the VM's table of tags is
 //! hashed anew or searched at every collection. Weak references are slots that a
@@ -22,7 +22,7 @@ use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{Memory, Share, Worth};
 
-use crate::alloc::births::{Clock, Dated};
+use crate::alloc::allocation_times::{Clock, Dated};
 use crate::alloc::bound::{Bound, LARGE, LowWater, is_nearly_full};
 use crate::alloc::choices::Dice;
 use crate::alloc::sites::SiteId;
@@ -51,7 +51,7 @@ const WEIGHT: u32 = SITE_BITS + 1;
 const HEAVIEST: u32 = u32::BITS - WEIGHT;
 const LAST_WEIGHT: u32 = (1 << HEAVIEST) - 1;
 
-/// One followed object.
+/// One tracked object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     weak: Object,
@@ -129,9 +129,9 @@ fn sum(entries: &[Entry]) -> (usize, u64) {
 pub(crate) struct Living {
     pub(crate) objects: i64,
     pub(crate) array_bytes: i64,
-    /// Some stand for others that were not followed.
+    /// Some stand for others that were not tracked.
     pub(crate) is_estimate: bool,
-    /// Those older than the last [`Followed::clear`], which the others are without.
+    /// Those older than the last [`Tracked::clear`], which the others are without.
     pub(crate) old_objects: i64,
     pub(crate) old_array_bytes: i64,
 }
@@ -144,7 +144,7 @@ struct Aged {
     collections: u32,
 }
 
-/// Objects that were followed since the last look at them.
+/// Objects that were tracked since the last look at them.
 #[derive(Default)]
 pub(crate) struct Young {
     pub(crate) entries: Dated,
@@ -154,7 +154,7 @@ pub(crate) struct Young {
     /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
     /// last look: what is known of how many were allocated.
     chosen: FxHashMap<SiteId, [i64; 2]>,
-    /// One in so many objects is followed and stands for all, as a power of two: of the large arrays, and of the others.
+    /// One in so many objects is tracked and stands for all, as a power of two: of the large arrays, and of the others.
     thinned: Thinned,
     dice: Dice,
 }
@@ -182,7 +182,7 @@ enum Crowd {
 /// What was dropped since this was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Objects that were not followed.
+    /// Objects that were not tracked.
     pub(crate) refused: u64,
     /// Objects that were let go, for which others stand.
     pub(crate) halved: u64,
@@ -204,7 +204,7 @@ impl Drops {
 }
 
 impl Young {
-    /// Whether the next object of a site is followed; if so, it stands for `1 << weight_log2`.
+    /// Whether the next object of a site is tracked; if so, it stands for `1 << weight_log2`.
     pub(crate) fn choose(
         &mut self,
         (site, share): (SiteId, Share),
@@ -220,7 +220,7 @@ impl Young {
         is_chosen
     }
 
-    /// The weight of an object that would have this one otherwise, if it is followed at all; `bytes` only if it is
+    /// The weight of an object that would have this one otherwise, if it is tracked at all; `bytes` only if it is
     /// an array.
     pub(crate) fn thin(&mut self, weight_log2: u32, bytes: u64) -> Option<u32> {
         let thinned = match bytes < LARGE {
@@ -248,7 +248,7 @@ impl Young {
 }
 
 /// All tracked objects.
-pub(crate) struct Followed {
+pub(crate) struct Tracked {
     young: [Mutex<Young>; LISTS],
     aged: Mutex<Aged>,
     count: AtomicUsize,
@@ -273,7 +273,7 @@ pub(crate) struct Followed {
     pub(crate) clock: Clock,
 }
 
-impl Followed {
+impl Tracked {
     /// None, with the memory that they may take.
     pub(crate) fn new(memory: &Arc<Memory>) -> Self {
         Self {
@@ -338,7 +338,7 @@ impl Followed {
             .collect()
     }
 
-    /// From now on there are at most so many. To be called before anything is followed.
+    /// From now on there are at most so many. To be called before anything is tracked.
     pub(crate) fn set_bound(&self, bound: Bound) {
         let _ = self.bound.set(bound);
     }
@@ -348,7 +348,7 @@ impl Followed {
         self.bound.get().copied()
     }
 
-    /// Whether `count` more may be followed, with so many bytes of large arrays; the others are counted as refused.
+    /// Whether `count` more may be tracked, with so many bytes of large arrays; the others are counted as refused.
     pub(crate) fn admit(&self, count: usize, large_bytes: u64) -> bool {
         let (now, large) = self.now();
         let is_within = |bound: &Bound| bound.includes((now + count, large + large_bytes));
@@ -369,7 +369,7 @@ impl Followed {
         false
     }
 
-    /// So many are followed no more.
+    /// So many are tracked no more.
     pub(crate) fn dismiss(&self, (count, large_bytes): (usize, u64)) {
         self.count.fetch_sub(count, Ordering::Relaxed);
         self.large.fetch_sub(large_bytes, Ordering::Relaxed);
@@ -394,7 +394,7 @@ impl Followed {
         }
     }
 
-    /// Follows one object if `wanted`; `bytes` only if it is an array.
+    /// Tracks one object if `wanted`; `bytes` only if it is an array.
     pub(crate) fn add_if(&self, wanted: bool, jni: Jni, object: Object, site: SiteId, bytes: u64) {
         if !wanted {
             return;
@@ -413,7 +413,7 @@ impl Followed {
         }
     }
 
-    /// Follows one object that has a weak reference already, or drops that. `bytes` only if it is an array.
+    /// Tracks one object that has a weak reference already, or drops that. `bytes` only if it is an array.
     pub(crate) fn add_weak(&self, jni: Jni, weak: Object, (site, bytes): (SiteId, u64), time: u32) {
         let mut list = self.list(0);
         match list.thin(0, bytes) {
@@ -429,7 +429,7 @@ impl Followed {
     pub(crate) fn trim(&self, jni: Jni, list: &mut Young) {
         const LONG: usize = 1 << 18;
         if list.entries.len() > list.limit.max(LONG) {
-            self.drop_dead(jni, &mut list.entries);
+            self.drop_freed(jni, &mut list.entries);
             list.limit = list.entries.len() * 2;
         }
     }
@@ -439,7 +439,7 @@ impl Followed {
         [&self.short_of_memory, &self.beyond_bound].map(Drops::take)
     }
 
-    /// One in how many large arrays, and one in how many other objects is followed.
+    /// One in how many large arrays, and one in how many other objects is tracked.
     pub(crate) fn one_in(&self) -> [u64; 2] {
         let halvings = self
             .halvings
@@ -502,7 +502,7 @@ impl Followed {
                 let least = used().and_then(|used| low_water.look(used, self.collections()));
                 if least.is_some_and(|least| is_nearly_full(heap, least)) {
                     let mut aged = self.aged.lock();
-                    self.bury(jni, &mut aged, true);
+                    self.sweep(jni, &mut aged, true);
                     self.thin_out(jni, &mut aged);
                 }
                 continue;
@@ -510,13 +510,13 @@ impl Followed {
             seen = now;
             take_over();
             let mut aged = self.aged.lock();
-            self.bury(jni, &mut aged, is_crowded);
+            self.sweep(jni, &mut aged, is_crowded);
             self.make_room(jni, &mut aged);
             drop(aged);
         }
     }
 
-    /// Follows fewer, as long as they take too much.
+    /// Tracks fewer, as long as they take too much.
     fn make_room(&self, jni: Jni, aged: &mut Aged) {
         let mut dice = Dice::default();
         while let Some(crowd) = self.crowd() {
@@ -524,7 +524,7 @@ impl Followed {
         }
     }
 
-    /// The heap stays nearly full: follows a sixteenth.
+    /// The heap stays nearly full: tracks a sixteenth.
     fn thin_out(&self, jni: Jni, aged: &mut Aged) {
         let mut dice = Dice::default();
         for _ in 0..4 {
@@ -560,23 +560,23 @@ impl Followed {
     }
 
     /// Drops the references of freed objects, those of the aged too if `all` are wanted.
-    fn bury(&self, jni: Jni, aged: &mut Aged, all: bool) {
+    fn sweep(&self, jni: Jni, aged: &mut Aged, all: bool) {
         let before = aged.entries.len();
         aged.collections += 1;
         if all || aged.collections >= SELDOM || before > 2 * aged.looked_at + 100_000 {
-            self.drop_dead(jni, &mut aged.entries);
+            self.drop_freed(jni, &mut aged.entries);
             (aged.looked_at, aged.collections) = (aged.entries.len(), 0);
         }
         for list in &self.young {
             let mut young = std::mem::take(&mut list.lock().entries);
-            self.drop_dead(jni, &mut young);
+            self.drop_freed(jni, &mut young);
             aged.entries.append(young);
         }
     }
 
-    fn drop_dead(&self, jni: Jni, entries: &mut Dated) {
+    fn drop_freed(&self, jni: Jni, entries: &mut Dated) {
         let before = entries.len();
-        let mut dead_large = 0;
+        let mut freed_large = 0;
         let weak = entries.iter().map(|entry| entry.weak);
         let try_out = || slots::are_cleared(jni, weak);
         let are_cleared = before > 0 && *self.are_cleared.get_or_init(try_out);
@@ -587,18 +587,18 @@ impl Followed {
             };
             if dead {
                 jni.delete_weak(entry.weak);
-                dead_large += entry.large_bytes();
+                freed_large += entry.large_bytes();
             }
             !dead
         });
-        self.dismiss((before - entries.len(), dead_large));
+        self.dismiss((before - entries.len(), freed_large));
         entries.shrink();
     }
 
-    /// From now on all that are followed so far are old.
+    /// From now on all that are tracked so far are old.
     pub(crate) fn clear(&self, jni: Jni) {
         let mut aged = self.aged.lock();
-        self.bury(jni, &mut aged, true);
+        self.sweep(jni, &mut aged, true);
         for entry in aged.entries.iter_mut() {
             entry.how |= OLD;
         }
@@ -617,7 +617,7 @@ impl Followed {
     /// All live objects, for `body`. They may be freed meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
         let mut aged = self.aged.lock();
-        self.bury(jni, &mut aged, true);
+        self.sweep(jni, &mut aged, true);
         body(&aged.entries)
     }
 
@@ -625,7 +625,7 @@ impl Followed {
     /// a time does so.
     pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
         let mut aged = self.aged.lock();
-        self.bury(jni, &mut aged, true);
+        self.sweep(jni, &mut aged, true);
         aged.entries.see_all();
         let mut counts: Vec<u64> = Vec::new();
         for entry in aged.entries.iter().filter(|entry| !entry.is_old()) {
@@ -640,7 +640,7 @@ impl Followed {
 
     /// The next of them that the caller `wants`, each with a local reference, in a piece so small that
     /// no other thread waits for long; `None` when all have been seen.
-    pub(crate) fn see(
+    pub(crate) fn next_chunk(
         &self,
         jni: Jni,
         mut wants: impl FnMut(Entry) -> bool,
@@ -649,7 +649,7 @@ impl Followed {
         let mut chosen = Vec::with_capacity(PIECE);
         // Objects that are not wanted take little time, so several pieces are read.
         for _ in 0..64 {
-            let piece = aged.entries.see(PIECE - chosen.len());
+            let piece = aged.entries.next_chunk(PIECE - chosen.len());
             if piece.is_empty() {
                 return (!chosen.is_empty()).then_some(chosen);
             }
@@ -667,7 +667,7 @@ impl Followed {
         Some(chosen)
     }
 
-    /// All that were followed since [`Followed::living`] began, from inside of it.
+    /// All that were tracked since [`Tracked::living`] began, from inside of it.
     pub(crate) fn newcomers(&self) -> Vec<Entry> {
         let lists = self.young.iter().map(|list| list.lock().entries.to_vec());
         lists.collect::<Vec<_>>().concat()

@@ -7,7 +7,7 @@ use classfile::{Class, Instrument, MethodEdit, Place};
 
 /// Inserts calls of static methods that take the object and give nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Births {
+pub struct NewObjectCalls {
     /// The class that is called, with slashes.
     pub class: &'static str,
     /// Its method for what has a constructor.
@@ -18,7 +18,7 @@ pub struct Births {
     pub nested: &'static str,
 }
 
-impl Instrument for Births {
+impl Instrument for NewObjectCalls {
     fn method(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
         const ALOAD_0: u8 = 0x2a;
         const DUP: u8 = 0x59;
