@@ -252,10 +252,11 @@ def jdk_name(home):
 
 def real_jars():
     """The jars of the real programs, which Maven gets once."""
-    folder = BENCH / "target" / "real"
+    folder, part = BENCH / "target" / "real", BENCH / "target" / "real.part"
     if not folder.is_dir():
         subprocess.run(["mvn", "-q", "-B", "-f", BENCH / "agent" / "real" / "pom.xml", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
-                        f"-DoutputDirectory={folder}"], check=True)
+                        f"-DoutputDirectory={part}"], check=True)
+        part.rename(folder)  # Whole, or not there.
     return sorted(folder.glob("*.jar"))
 
 

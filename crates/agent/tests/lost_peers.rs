@@ -72,7 +72,11 @@ fn a_collector_that_stops_reading_is_abandoned() {
                 });
                 shown.collect::<Vec<_>>()
             });
-            let is_lost = || shown.recv_timeout(PATIENCE).expect("a peer is given up");
+            let is_lost = || {
+                shown
+                    .recv_timeout(PATIENCE)
+                    .expect("the agent abandons a collector")
+            };
             while !is_lost() {}
             program.type_line("end");
             program.expect("kept 1500");

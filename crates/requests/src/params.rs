@@ -172,3 +172,17 @@ impl Params {
             .map_err(|error| Fault::bad(format!("exclude={error}")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_a_parameter_does_not_have_is_refused_with_the_list() {
+        let of = |text: &str| Params::parse(text).one_of("by", &["site", "kind"]);
+        assert_eq!(of("by=kind").expect("a word"), Some("kind"));
+        assert_eq!(of("from=1").expect("none"), None);
+        let fault = of("by=Site").expect_err("another word");
+        assert_eq!(fault.message, "by=Site: expected one of site, kind");
+    }
+}

@@ -1,4 +1,4 @@
-/* A library that is loaded late: blocks of 333 bytes that nobody frees. */
+/* A library that is loaded late: blocks of 333 bytes that are never freed. */
 #include <stdlib.h>
 
 static void *last;

@@ -145,7 +145,7 @@ impl Page {
         let heard = Arc::clone(&printed);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                let mut printed = heard.lock().expect("nobody panics with it");
+                let mut printed = heard.lock().expect("no panic while it was locked");
                 printed.push_str(&line);
                 printed.push('\n');
             }
@@ -211,7 +211,11 @@ impl Page {
     /// Waits until this was said on standard error.
     pub(crate) fn hears(&self, words: &str) {
         testkit::until(|| {
-            let printed = self.printed.lock().expect("nobody panics with it").clone();
+            let printed = self
+                .printed
+                .lock()
+                .expect("no panic while it was locked")
+                .clone();
             if printed.contains(words) {
                 return Ok(());
             }

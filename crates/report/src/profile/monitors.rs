@@ -161,7 +161,7 @@ pub fn doc(doc: Doc, answer: &Monitors, top: Option<usize>) -> Doc {
     let columns = ["monitor", "owner", "at the entrance", "in wait"].map(words);
     let mut monitors = Table::new(columns);
     for row in dump.monitors.iter().take(limit) {
-        let owner = row.owner.as_deref().unwrap_or("nobody");
+        let owner = row.owner.as_deref().unwrap_or("none");
         let entered = match row.entries {
             0 | 1 => String::new(),
             entries => format!(" ({entries} entries)"),

@@ -342,7 +342,7 @@ impl State {
         let (site, share, number) = match chosen {
             Chosen::Off => (SiteId::NONE, Share::ALL, 0),
             Chosen::Record(mut options) => {
-                // Who is not tracked is counted in full, which costs nothing.
+                // Without tracking, counting everything is free.
                 let (number, share) = match self.sites.is_tracked {
                     true => tracked.number_of(options.share),
                     false => (0, Share::ALL),
