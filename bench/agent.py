@@ -20,8 +20,8 @@ from run import BENCH, MIB, REPO, log, machine, number, run, save, table, wait_f
 Case = collections.namedtuple("Case", "title limit tools")
 
 CASES = {
-    "times": Case("every call counted and timed", 5, {"cpu=times": "-agentpath:{agent}=cpu=times,file={out}"}),
-    "sites": Case("every allocation counted, the living followed", 3, {
+    "times": Case("every call counted and timed", 3, {"cpu=times": "-agentpath:{agent}=cpu=times,file={out}"}),
+    "sites": Case("every allocation counted, live objects tracked", 1.6, {
         "heap=sites": "-agentpath:{agent}=heap=sites,file={out}",
         "stacks=sampled": "-agentpath:{agent}=heap=sites,stacks=sampled,file={out}"}),
     "samples": Case("CPU samples each 10 ms", 1.02, {
@@ -29,7 +29,7 @@ CASES = {
         "frames=native": "-agentpath:{agent}=cpu=samples,frames=native,file={out}",
         "async-profiler": "-agentpath:{async}=start,event=ctimer,interval=10ms,collapsed,file={out}",
         "JFR": "-XX:StartFlightRecording=settings=profile,filename={out}.jfr"}),
-    "alloc": Case("allocations sampled each 512 KiB, the living followed", 1.03, {
+    "alloc": Case("allocations sampled each 512 KiB, live objects tracked", 1.03, {
         "alloc=512k": "-agentpath:{agent}=alloc=512k,file={out}",
         "async-profiler": "-agentpath:{async}=start,alloc=512k,live,collapsed,file={out}",
         "JFR": "-XX:StartFlightRecording=settings=default,filename={out}.jfr"}),

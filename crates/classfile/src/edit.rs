@@ -57,6 +57,7 @@ pub struct MethodEdit<'a> {
     pub(crate) insertions: Vec<Insertion>,
     pub(crate) locals: Vec<LocalType>,
     pub(crate) extra_stack: u16,
+    pub(crate) least_len: usize,
 }
 
 impl<'a> MethodEdit<'a> {
@@ -77,6 +78,7 @@ impl<'a> MethodEdit<'a> {
             insertions: Vec::new(),
             locals: Vec::new(),
             extra_stack: 0,
+            least_len: 0,
         })
     }
 
@@ -109,6 +111,13 @@ impl<'a> MethodEdit<'a> {
     /// itself ever has there.
     pub fn need_stack(&mut self, slots: u16) {
         self.extra_stack = self.extra_stack.max(slots);
+    }
+
+    /// Makes the code at least `bytes` long, with code at its end that is never reached, if anything is
+    /// inserted.
+    pub fn lengthen(&mut self, bytes: usize) {
+        self.least_len = bytes;
+        self.need_stack(1);
     }
 
     /// How many bytes the insertions so far add.

@@ -12,11 +12,19 @@ use crate::pool::PoolBuilder;
 use crate::reader::Reader;
 use crate::relocate::Map;
 
+/// The attribute's name.
+pub(crate) const TABLE: &[u8] = b"StackMapTable";
+/// The first major version of class files that has it.
+pub(crate) const FIRST_VERSION: u16 = 50;
+/// A table without frames.
+pub(crate) const NONE: [u8; 2] = [0, 0];
+
 const TOP: u8 = 0;
 const INTEGER: u8 = 1;
 const FLOAT: u8 = 2;
 const DOUBLE: u8 = 3;
 const LONG: u8 = 4;
+const NULL: u8 = 5;
 const UNINITIALIZED_THIS: u8 = 6;
 const OBJECT: u8 = 7;
 const UNINITIALIZED: u8 = 8;
@@ -140,12 +148,14 @@ fn write_frame(frame: &Frame, delta: u16, out: &mut Vec<u8>) -> Result<(), Error
     Ok(())
 }
 
-/// Locals that a method adds behind its own.
+/// What a method has besides its own: locals behind those, and code behind that.
 pub(crate) struct Added<'a> {
     /// Their types.
     pub(crate) locals: &'a [LocalType],
     /// Slots the method has itself.
     pub(crate) max_locals: u16,
+    /// Where code begins that is never reached, if there is any.
+    pub(crate) unreached: Option<usize>,
 }
 
 impl Added<'_> {
@@ -239,6 +249,15 @@ pub(crate) fn rewrite(
             return Err(Error::TooLarge);
         }
         (old, new) = (Some(old_pc), Some(new_pc));
+    }
+    if let Some(pc) = added.unreached {
+        let distance = pc.checked_sub(new.map_or(0, |pc| pc + 1)).ok_or(BAD)?;
+        let distance = u16::try_from(distance).map_err(|_| Error::TooLarge)?;
+        // An exception to throw, so that no code before it may run into it.
+        let frame = Frame::Full(Vec::new(), vec![Type(NULL, 0)]);
+        write_frame(&frame, distance, &mut out)?;
+        let count = count.checked_add(1).ok_or(Error::TooLarge)?;
+        out[..2].copy_from_slice(&count.to_be_bytes());
     }
     Ok(out)
 }

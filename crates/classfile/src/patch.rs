@@ -30,11 +30,15 @@ pub struct Patched {
 /// that was smaller is not pushed over it.
 const HUGE_METHOD: usize = 8000;
 
+const NOP: u8 = 0x00;
+const ATHROW: u8 = 0xbf;
+
 /// What an edit leaves behind once the pool is free again.
 struct Plan {
     insertions: Vec<Insertion>,
     locals: Vec<LocalType>,
     extra_stack: u16,
+    least_len: usize,
 }
 
 /// Patches a class file; `None` if nothing was to be changed. Where nothing could be, the bytes are
@@ -59,12 +63,14 @@ pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Pat
             insertions,
             locals,
             extra_stack,
+            least_len,
             ..
         } = edit;
         let plan = Plan {
             insertions,
             locals,
             extra_stack,
+            least_len,
         };
         let result = relocate(code.bytes, &instructions, &plan.insertions).and_then(|moved| {
             // An initializer runs once, so it is not compiled in any case.
@@ -134,17 +140,23 @@ fn write_code(
         .max_locals
         .checked_add(added_slots)
         .ok_or(Error::TooLarge)?;
-    let mut out = Vec::with_capacity(bytes.len() + 64);
+    let unreached = plan.least_len.saturating_sub(bytes.len());
+    let len = bytes.len() + unreached;
+    let mut out = Vec::with_capacity(len + 64);
     if is_oldest(class.version) {
         out.push(u8::try_from(max_stack).map_err(|_| Error::TooLarge)?);
         out.push(u8::try_from(max_locals).map_err(|_| Error::TooLarge)?);
-        out.extend((bytes.len() as u16).to_be_bytes());
+        out.extend((len as u16).to_be_bytes());
     } else {
         out.extend(max_stack.to_be_bytes());
         out.extend(max_locals.to_be_bytes());
-        out.extend((bytes.len() as u32).to_be_bytes());
+        out.extend((len as u32).to_be_bytes());
     }
     out.extend_from_slice(bytes);
+    if unreached > 0 {
+        out.resize(out.len() + unreached - 1, NOP);
+        out.push(ATHROW);
+    }
     out.extend((code.handlers.len() as u16).to_be_bytes());
     for [start, end, handler, catch] in &code.handlers {
         for pc in [start, end, handler] {
@@ -152,14 +164,19 @@ fn write_code(
         }
         out.extend(catch.to_be_bytes());
     }
-    out.extend((code.attributes.len() as u16).to_be_bytes());
     let added = Added {
         locals: &plan.locals,
         max_locals: code.max_locals,
+        unreached: (unreached > 0).then_some(bytes.len()),
     };
+    let mut attributes = Vec::with_capacity(code.attributes.len() + 1);
+    let mut has_frames = false;
     for (name, content) in &code.attributes {
         let moved = match class.pool.utf8(*name)? {
-            b"StackMapTable" => frames::rewrite(content, map, class, method, &added, pool)?,
+            frames::TABLE => {
+                has_frames = true;
+                frames::rewrite(content, map, class, method, &added, pool)?
+            }
             b"LineNumberTable" => move_lines(content, map)?,
             b"LocalVariableTable" | b"LocalVariableTypeTable" => move_variables(content, map)?,
             b"RuntimeVisibleTypeAnnotations" | b"RuntimeInvisibleTypeAnnotations" => {
@@ -167,9 +184,17 @@ fn write_code(
             }
             _ => content.to_vec(),
         };
+        attributes.push((*name, moved));
+    }
+    if unreached > 0 && !has_frames && class.version.0 >= frames::FIRST_VERSION {
+        let frames = frames::rewrite(&frames::NONE, map, class, method, &added, pool)?;
+        attributes.push((pool.utf8(frames::TABLE), frames));
+    }
+    out.extend((attributes.len() as u16).to_be_bytes());
+    for (name, content) in attributes {
         out.extend(name.to_be_bytes());
-        out.extend((moved.len() as u32).to_be_bytes());
-        out.extend(moved);
+        out.extend((content.len() as u32).to_be_bytes());
+        out.extend(content);
     }
     Ok(out)
 }

@@ -16,6 +16,7 @@ impl Instrument for Busy {
         for instruction in edit.instructions().to_vec() {
             edit.insert(instruction.pc, Place::Before, &[0]);
         }
+        edit.lengthen(100);
     }
 }
 

@@ -10,7 +10,8 @@ use classfile::instruction::{ANEWARRAY, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instrument, LocalType, MethodEdit, Place, patch};
 
 /// Everything the patcher can do, in every method: three locals of three types,
-/// code at entry, before calls and returns, after array creation, at handlers.
+/// code at entry, before calls and returns, after array creation, at handlers, and some that is
+/// never reached.
 struct Everything;
 
 impl Instrument for Everything {
@@ -66,6 +67,7 @@ impl Instrument for Everything {
         for handler in handlers {
             edit.insert(usize::from(handler), Place::Before, &[0x59, 0x57]);
         }
+        edit.lengthen(edit.code.bytes.len() + edit.growth() + 40);
     }
 }
 

@@ -360,6 +360,7 @@ public final class HprofTracker {
     // Where stacks are sampled, the context is that of one instruction, from there to the count of its object.
 
     /** The site of an instruction that is about to call a constructor, or has made an array or copy. */
+    @jdk.internal.vm.annotation.DontInline
     public static void here(long sites, int site) {
         HprofTracker tracker = counter();
         if (tracker != null) {
@@ -368,6 +369,7 @@ public final class HprofTracker {
     }
 
     /** At the entry of a constructor that runs other code before it calls the next one: the site of its object. */
+    @jdk.internal.vm.annotation.DontInline
     public static long held() {
         HprofTracker tracker = counter();
         if (tracker == null) {
@@ -379,6 +381,7 @@ public final class HprofTracker {
     }
 
     /** Before it calls the next one. */
+    @jdk.internal.vm.annotation.DontInline
     public static void hold(long site) {
         HprofTracker tracker = counter();
         if (tracker != null) {
@@ -398,6 +401,7 @@ public final class HprofTracker {
     }
 
     /** At the entry of Object's constructor. */
+    @jdk.internal.vm.annotation.DontInline
     public static void object(Object made) {
         HprofTracker tracker = counter();
         if (tracker != null) {
@@ -411,6 +415,7 @@ public final class HprofTracker {
     }
 
     /** After an array instruction. */
+    @jdk.internal.vm.annotation.DontInline
     public static void array(Object made, int length, int kind) {
         HprofTracker tracker = counter();
         if (tracker != null) {
@@ -424,6 +429,7 @@ public final class HprofTracker {
     }
 
     /** After multianewarray: the array and the arrays in it. */
+    @jdk.internal.vm.annotation.DontInline
     public static void nested(Object made) {
         HprofTracker tracker = counter();
         if (tracker != null) {
@@ -444,6 +450,7 @@ public final class HprofTracker {
     }
 
     /** After clone, Array.newInstance or Arrays.copyOf. */
+    @jdk.internal.vm.annotation.DontInline
     public static void made(Object made) {
         HprofTracker tracker = counter();
         if (tracker != null && made != null) {
@@ -461,6 +468,7 @@ public final class HprofTracker {
     }
 
     /** In Array.newInstance. */
+    @jdk.internal.vm.annotation.DontInline
     public static void newArray(Object made) {
         HprofTracker tracker = counter();
         if (tracker != null && made != null) {
@@ -592,7 +600,9 @@ public final class HprofTracker {
     }
 
     /** A method begins; the result is to be given back at its end. */
-    public static int enter(HprofTracker tracker, int method) {
+    @jdk.internal.vm.annotation.DontInline
+    public static int enter(int method) {
+        HprofTracker tracker = get();
         return tracker == null ? -1 : tracker.push(method);
     }
 
@@ -630,7 +640,9 @@ public final class HprofTracker {
     }
 
     /** A method begins that leads to no other code; the result is to be given back at its end. */
-    public static int leaf(HprofTracker tracker, int method) {
+    @jdk.internal.vm.annotation.DontInline
+    public static int leaf(int method) {
+        HprofTracker tracker = get();
         return tracker == null ? -1 : tracker.touch(method);
     }
 
@@ -642,16 +654,11 @@ public final class HprofTracker {
         int slot = (int) (key * SPREAD >>> edgesShift) << 2;
         int left = countdown;
         if (all == null || all[slot] != key || all[slot + 1] > NODE | left <= 0 | now != seen) {
-            return pushed(method);
+            return push(method);
         }
         all[slot + 2]++;
         countdown = left - 1;
         return -1;
-    }
-
-    @jdk.internal.vm.annotation.DontInline
-    private int pushed(int method) {
-        return push(method);
     }
 
     @jdk.internal.vm.annotation.DontInline
@@ -698,15 +705,25 @@ public final class HprofTracker {
     }
 
     /** The method that began with the result {@code at} ends. */
-    public static void exit(HprofTracker tracker, int at) {
+    public static void exit(int at) {
         if (at >= 0) {
+            end(at);
+        }
+    }
+
+    @jdk.internal.vm.annotation.DontInline
+    private static void end(int at) {
+        HprofTracker tracker = get();
+        if (tracker != null) {
             tracker.pop(at);
         }
     }
 
     /** The method that began with the result {@code at} catches an exception. */
-    public static void caught(HprofTracker tracker, int at) {
-        if (at >= 0 && tracker.depth > at + 2) {
+    @jdk.internal.vm.annotation.DontInline
+    public static void caught(int at) {
+        HprofTracker tracker = at < 0 ? null : get();
+        if (tracker != null && tracker.depth > at + 2) {
             tracker.popAll(at + 2);
         }
     }

@@ -19,6 +19,11 @@
 //! and handed back at returns and handlers, so that frames ended by an exception
 //! are found and closed by the method that catches it. A call of a [leaf](crate::instrument::leaf) is only
 //! counted, most of the time.
+//!
+//! Inlining: C2 puts a method into a caller that calls it often unless it is large, and each brings its inserted
+//! calls with it. What that saves is less than what it costs: compilation takes several times as long, and the
+//! code no longer fits the processor's caches. So a method that is not small is made too large for it, with
+//! code behind its own that is never reached.
 
 use std::sync::Arc;
 
@@ -50,6 +55,11 @@ const ARRAYLENGTH: u8 = 0xbe;
 pub(super) const LDC2_W: u8 = 0x14;
 const LDC_W: u8 = 0x13;
 const WIDE: u8 = 0xc4;
+
+/// Longest method that HotSpot's compilers put into its callers wherever it is called (`MaxInlineSize`).
+const SMALL: usize = 35;
+/// Length from which on C2 puts a method into none of its callers (above `FreqInlineSize`).
+const TOO_LARGE: usize = 326;
 
 /// Bits of a site's number that count sites.
 pub(crate) const SITE_BITS: u32 = 28;
@@ -327,39 +337,18 @@ impl Instrument for Tracking<'_> {
         let calls = self.calls && !is_object_init;
         let by_site = self.allocations && self.stacks_sampled;
         let contexts = self.allocations && !by_site && edit.instructions().iter().any(allocates);
-        if calls || contexts {
-            self.add_tracked(class, edit, (calls, contexts));
+        if calls {
+            self.add_calls(class, edit);
+        }
+        if contexts {
+            self.add_contexts(class, edit);
         }
         if by_site {
             self.add_sites(class, edit);
         }
-    }
-}
-
-impl Tracking<'_> {
-    fn add_tracked(
-        &mut self,
-        class: &Class<'_>,
-        edit: &mut MethodEdit<'_>,
-        (calls, contexts): (bool, bool),
-    ) {
-        // The thread's tracker is looked up once and kept for the whole method.
-        let owner = edit.pool.class(TRACKER);
-        let tracker = edit.add_local(LocalType::Object(owner));
-        let get = invoke(edit, "get", "()Ljava/lang/HprofTracker;");
-        edit.insert(
-            0,
-            Place::Entry,
-            &[&get[..], &[DUP], &local(ASTORE, tracker)].concat(),
-        );
-        if calls && contexts {
-            edit.insert(0, Place::Entry, &[DUP]);
-        }
-        if calls {
-            self.add_calls(class, edit, tracker);
-        }
-        if contexts {
-            self.add_contexts(class, edit, tracker);
+        let len = edit.code.bytes.len() + edit.growth();
+        if !edit.is_empty() && len > SMALL {
+            edit.lengthen(TOO_LARGE);
         }
     }
 }
@@ -370,9 +359,8 @@ pub(super) fn allocates(instruction: &Instruction<'_>) -> bool {
     is_array || instruction.is_invoke()
 }
 
-/// Both methods insert code that takes the tracker from the stack at entry.
 impl Tracking<'_> {
-    fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
+    fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let number = self.numbers.method(NumberedMethod {
             class: text(class.name),
@@ -386,24 +374,23 @@ impl Tracking<'_> {
         } else {
             "enter"
         };
-        let enter = invoke(edit, begin, "(Ljava/lang/HprofTracker;I)I");
+        let enter = invoke(edit, begin, "(I)I");
         let entry = [&[LDC_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
         edit.insert(0, Place::Entry, &entry);
-        let give_back = [local(ALOAD, tracker), local(ILOAD, depth)].concat();
-        let exit = invoke(edit, "exit", "(Ljava/lang/HprofTracker;I)V");
-        let exit = [&give_back[..], &exit].concat();
+        let exit = invoke(edit, "exit", "(I)V");
+        let exit = [&local(ILOAD, depth)[..], &exit].concat();
         for at in returns(edit) {
             edit.insert(at, Place::Before, &exit);
         }
-        let caught = invoke(edit, "caught", "(Ljava/lang/HprofTracker;I)V");
-        let caught = [&give_back[..], &caught].concat();
+        let caught = invoke(edit, "caught", "(I)V");
+        let caught = [&local(ILOAD, depth)[..], &caught].concat();
         let mut handlers: Vec<u16> = edit.code.handlers.iter().map(|row| row[2]).collect();
         handlers.sort_unstable();
         handlers.dedup();
         for at in handlers {
             edit.insert(usize::from(at), Place::Before, &caught);
         }
-        edit.need_stack(3);
+        edit.need_stack(1);
     }
 
     /// What a method has besides that the VM calls by itself: it leaves the context as it found it.
@@ -423,8 +410,17 @@ impl Tracking<'_> {
         }
     }
 
-    fn add_contexts(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>, tracker: u16) {
+    fn add_contexts(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
         edit.need_stack(5);
+        // The thread's tracker is looked up once and kept for the whole method.
+        let owner = edit.pool.class(TRACKER);
+        let tracker = edit.add_local(LocalType::Object(owner));
+        let get = invoke(edit, "get", "()Ljava/lang/HprofTracker;");
+        edit.insert(
+            0,
+            Place::Entry,
+            &[&get[..], &[DUP], &local(ASTORE, tracker)].concat(),
+        );
         if let Some(upcall) = upcall(class.name, edit.method.name, edit.method.descriptor) {
             self.add_upcall(edit, tracker, upcall);
         }
@@ -678,6 +674,46 @@ mod tests {
         check("java/lang/Thread", "setInterrupt", true);
         check("java/lang/Thread", "start", false);
         check("Main", "compareAndSetBoolean", false);
+    }
+
+    #[test]
+    fn what_is_not_small_is_too_large_to_be_inlined() {
+        let old = include_bytes!("../../tracker/HprofTracker.class");
+        let lens = |bytes: &[u8]| -> Vec<Option<usize>> {
+            let class = Class::parse(bytes).expect("a class file");
+            let code = class.methods.iter().map(|method| method.code.as_ref());
+            code.map(|code| Some(code?.bytes.len())).collect()
+        };
+        let mut calls = Tracking {
+            numbers: &Numbers::default(),
+            sites: Sites { first: 0, most: 0 },
+            next_site: 0,
+            allocations: false,
+            stacks_sampled: false,
+            calls: true,
+            unsafe_class: "sun/misc/Unsafe",
+        };
+        let patched = classfile::patch(old, &mut calls)
+            .expect("a class file")
+            .expect("changed");
+        // What every method gets: its number and a local at the begin, that local at its only return.
+        const LEAST: usize = 3 + 3 + 2 + 2 + 3;
+        let (mut small, mut made_large) = (0, 0);
+        for (old, new) in lens(old).into_iter().zip(lens(&patched.bytes)) {
+            let (Some(old), Some(new)) = (old, new) else {
+                continue;
+            };
+            if new <= SMALL {
+                small += 1;
+            } else {
+                assert!(
+                    old + LEAST > SMALL - LEAST && new >= TOO_LARGE,
+                    "{old} {new}"
+                );
+                made_large += usize::from(new == TOO_LARGE);
+            }
+        }
+        assert!(small > 5 && made_large > 20, "{small} {made_large}");
     }
 
     #[test]
