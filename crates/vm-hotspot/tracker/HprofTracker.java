@@ -122,7 +122,7 @@ public final class HprofTracker {
     private static final int WEIGHT = 40;
 
     /** Stretches of a node that are all measured; of the others, if they are short, one of SOME. */
-    private static final int MANY = 1024;
+    private static final int MANY = 256;
     /** Binary logarithm of the mean nanoseconds beyond which all are measured. */
     private static final int LONG_LOG2 = 12;
     private static final int SOME_LOG2 = 8;
