@@ -8,7 +8,7 @@ use jvmti::{Env, FrameRow, Jni, Live};
 use vmpi::{ClassId, ClassOptions, Frame, ThreadId, Trace};
 
 use crate::alloc::sites::SiteId;
-use crate::instrument::rewrite::Numbers;
+use crate::instrument::numbers::Numbers;
 use crate::vm::config::Config;
 use crate::vm::state::{At, MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 

@@ -9,8 +9,9 @@ use classfile::instruction::{INVOKESPECIAL, NEW};
 use classfile::{Class, Instruction, LocalType, MethodEdit, Place};
 
 use crate::instrument::leaf::is_harmless;
+use crate::instrument::numbers::SITE_BITS;
 use crate::instrument::rewrite::{
-    LDC2_W, LLOAD, LSTORE, SITE_BITS, Tracking, allocates, invoke, is_arrays_copy, local, push,
+    LDC2_W, LLOAD, LSTORE, Tracking, allocates, invoke, is_arrays_copy, local, push,
 };
 
 /// What a site adds to the number of its class; as in the tracker.
@@ -147,7 +148,7 @@ impl Tracking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::rewrite::Numbers;
+    use crate::instrument::numbers::Numbers;
 
     /// Constructor calls by method: of new objects, and of next constructors.
     struct Found(Vec<(String, [usize; 2])>);

@@ -20,7 +20,7 @@ use crate::instrument::counters::Want;
 use crate::instrument::guests::Lodging;
 use crate::instrument::inserted::Inserted;
 use crate::instrument::natives::with_agent_guard;
-use crate::instrument::rewrite::Numbers;
+use crate::instrument::numbers::Numbers;
 use crate::instrument::tracker::Tracker;
 use crate::vm::collector::Collector;
 use crate::vm::config::{Clock, Config, Track};

@@ -349,7 +349,7 @@ impl Registry {
     pub(crate) fn numbered(
         &mut self,
         number: u32,
-        names: &crate::instrument::rewrite::Numbers,
+        names: &crate::instrument::numbers::Numbers,
     ) -> MethodId {
         if let Some(id) = self.by_number.get(&number) {
             return *id;

@@ -19,7 +19,7 @@ use crate::cpu::calls::Contexts;
 use crate::host::names::Names;
 use crate::instrument::counters::{Counters, Larger};
 use crate::instrument::guests::Kind;
-use crate::instrument::rewrite::Numbers;
+use crate::instrument::numbers::Numbers;
 use crate::instrument::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
 use crate::vm::config::{Config, Track};
 use crate::vm::costs;
