@@ -113,8 +113,8 @@ impl<'a> MethodEdit<'a> {
         self.extra_stack = self.extra_stack.max(slots);
     }
 
-    /// Makes the code at least `bytes` long, with code at its end that is never reached, if anything is
-    /// inserted.
+    /// Makes the code at least `bytes` long, with instructions at its end that are never reached, if anything
+    /// is inserted. A method has at most 65,535; with more it stays as it is.
     pub fn lengthen(&mut self, bytes: usize) {
         self.least_len = bytes;
         self.need_stack(1);

@@ -140,8 +140,11 @@ fn write_code(
         .max_locals
         .checked_add(added_slots)
         .ok_or(Error::TooLarge)?;
-    let unreached = plan.least_len.saturating_sub(bytes.len());
-    let len = bytes.len() + unreached;
+    let len = bytes.len().max(plan.least_len);
+    if len > usize::from(u16::MAX) {
+        return Err(Error::TooLarge);
+    }
+    let unreached = len - bytes.len();
     let mut out = Vec::with_capacity(len + 64);
     if is_oldest(class.version) {
         out.push(u8::try_from(max_stack).map_err(|_| Error::TooLarge)?);

@@ -30,6 +30,29 @@ fn the_sample_itself_is_patched_completely() {
     assert_eq!((again.changed, again.skipped), (patched.changed, vec![]));
 }
 
+/// Makes every method longer than the format allows.
+struct Endless;
+
+impl Instrument for Endless {
+    fn method(&mut self, _class: &Class<'_>, edit: &mut MethodEdit<'_>) {
+        edit.insert(0, Place::Entry, &[0]);
+        edit.lengthen(1 << 16);
+    }
+}
+
+#[test]
+fn methods_that_would_be_too_long_stay_as_they_are() {
+    let patched = patch(SAMPLE, &mut Endless).unwrap().expect("skipped");
+    assert_eq!((patched.bytes.as_slice(), patched.changed), (SAMPLE, 0));
+    let errors = patched.skipped.iter().map(|(_, error)| error);
+    assert!(errors.clone().count() >= 5);
+    assert!(
+        errors
+            .clone()
+            .all(|error| *error == classfile::Error::TooLarge)
+    );
+}
+
 #[test]
 fn every_prefix_is_an_error_not_a_panic() {
     for len in 0..SAMPLE.len() {

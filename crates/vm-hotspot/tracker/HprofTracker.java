@@ -6,6 +6,9 @@ package java.lang;
  * due and is called only when something is seen for the first time, or an object
  * is to be tracked.
  *
+ * What is called at each call or allocation is not inlined: in thousands of methods it costs the VM's compilers
+ * more than it saves.
+ *
  * The class is defined in the boot loader before any class is instrumented, so it
  * must not be instrumented itself and must not call what is, nor what a program can
  * override: it uses native methods of Thread, Object and System, and of a thread's
@@ -540,7 +543,7 @@ public final class HprofTracker {
 
     /**
      * Counts an object and has it tracked until it dies, once as many are pending as fit. Seldom called for sites that
-     * make much, and not inlined, because a compiler takes long for a method in which it stands ten times.
+     * make much.
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
@@ -711,6 +714,7 @@ public final class HprofTracker {
         }
     }
 
+    /** The same, of a call that is on the stack of open calls. */
     @jdk.internal.vm.annotation.DontInline
     private static void end(int at) {
         HprofTracker tracker = get();

@@ -22,8 +22,8 @@
 //!
 //! Inlining: C2 puts a method into a caller that calls it often unless it is large, and each brings its inserted
 //! calls with it. What that saves is less than what it costs: compilation takes several times as long, and the
-//! code no longer fits the processor's caches. So a method that is not small is made too large for it, with
-//! code behind its own that is never reached.
+//! compiled code is several times as large. So a method that is not small is made too large for it, with
+//! instructions behind its own that are never reached.
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
