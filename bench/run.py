@@ -80,23 +80,23 @@ def proc_kib(pid, name):
     return {k: int(v) * 1024 for k, v in re.findall(r"^(\w+):\s+(\d+) kB", text, re.M)}
 
 
-def watch(pid):
-    """Samples the memory of a running child until it ends: every millisecond at first, then every 20."""
+def watch(pid, pause):
+    """Samples the memory of a running child until it ends: every millisecond at first, then with pauses of so many seconds."""
     peak = collections.Counter()
     start = time.perf_counter()
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         maps, status = proc_kib(pid, "smaps_rollup"), proc_kib(pid, "status")
-        now = {"private": max(maps.get("Private_Dirty", 0), maps.get("Anonymous", 0)),
+        now = {"private": max(maps.get("Private_Dirty", 0), maps.get("Anonymous", 0)), "anonymous": maps.get("Anonymous", 0),
                "private_clean": maps.get("Private_Clean", 0), "rss": status.get("VmHWM", 0)}
         for key, value in now.items():
             peak[key] = max(peak[key], value)
         peak["samples"] += 1
-        time.sleep(0.001 if time.perf_counter() - start < 0.25 else 0.020)
+        time.sleep(0.001 if time.perf_counter() - start < 0.25 else pause)
     return dict(peak)
 
 
-def run(argv, out, sample_memory, timeout):
-    """Runs argv with its output in files. A timed run is left alone; a memory run is sampled and its time is not used."""
+def run(argv, out, sample_memory, timeout, pause=0.020):
+    """Runs argv with its output in files. A timed run is left alone; a memory run is sampled and its time is not used, unless the pauses are long."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     files = [(os.POSIX_SPAWN_OPEN, fd, f"{out}.{name}", flags, 0o600) for fd, name in ((1, "stdout"), (2, "stderr"))]
     busy, start = others_busy(), time.perf_counter()
@@ -105,7 +105,7 @@ def run(argv, out, sample_memory, timeout):
     alarm.daemon = True
     alarm.start()
     try:
-        memory = watch(pid) if sample_memory else {}
+        memory = watch(pid, pause) if sample_memory else {}
         _, status, usage = os.wait4(pid, 0)
     except BaseException:  # interrupted: leave no process behind
         os.kill(pid, signal.SIGKILL)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes the heap dumps of the bench:  make.sh DIR [d50] [d500] [d2g] [d6g] [leak]      (the first three when none is named)
+# Makes the heap dumps of the bench:  make.sh DIR [d50] [d500] [d2g] [d6g] [leak] [d50g]      (the first three when none is named)
 # A dump that is already there stays as it is. JAVA17 and JAVA25 name the JDKs to use (default: JAVA_HOME, else PATH);
 # other versions work too, and give the same shape with slightly other numbers. Run it on a machine with memory to spare:
-# d2g wants 6 GB of Java heap, d6g 14 GB.
+# d2g wants 6 GB of Java heap, d6g 14 GB. d50g is no heap of a VM: a program writes 51 GB, and what is true of them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
@@ -52,6 +52,10 @@ for name; do
         d2g) make d2g "$jdk17" Shop -XX:+UseSerialGC -Xmx6g -- 640000 "$out" ;;
         # and a hundred times, with 300 MB of buffers: 95 million objects
         d6g) make d6g "$jdk17" Shop -XX:+UseSerialGC -Xmx14g -- 1500000 "$out" 20000000 300 ;;
+        # 2.2 billion objects with 4-byte ids
+        d50g)
+            make d50g "$jdk17" Billions -Xmx2g -- 2200000000 "$out"
+            [ ! -e "$out.expected.json" ] || mv "$out.expected.json" "$dir" ;;
         *) echo "make.sh: no dump is called $name" >&2; exit 2 ;;
     esac
 done

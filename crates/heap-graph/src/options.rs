@@ -25,7 +25,7 @@ pub struct Options {
     pub max_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
-    /// Use 64-bit numbers for objects even where 32 bits would do (for tests).
+    /// Use 40-bit numbers for objects even where 32 bits would do (for tests).
     pub wide: bool,
     /// Records what each phase of a build costs.
     pub phases: Phases,

@@ -1,11 +1,11 @@
-//! The width of a build: 32-bit numbers while they fit, else 64-bit ones. One code, compiled for
-//! both; nothing outside the build knows which was used.
+//! The width of a build: 32-bit numbers while they fit, else 40-bit ones, and 64-bit ones for the sizes of
+//! very large heaps. One code, compiled for each; nothing outside the build knows which was used.
 
 use crate::raw::Shareable;
 
 /// One word per object. Before the object is visited it says where its row begins; afterwards it
 /// holds the object's pre-order number.
-pub(crate) trait Cell: Shareable + Ord + Eq + std::fmt::Debug + Default {
+pub(crate) trait Cell: Shareable + Eq + std::fmt::Debug + Default {
     /// Values below this fit.
     const LIMIT: u64;
     /// Longest entry of a row in bytes (see `varint`).
@@ -48,3 +48,53 @@ macro_rules! cell {
 
 cell!(u32, 32, 5);
 cell!(u64, 64, 10);
+
+/// A number of 40 bits, the lowest byte first. Four bytes and one are read as they are written: a processor that
+/// reads other pieces of what it has just written has to wait.
+pub(crate) type Wide = [u8; 5];
+
+impl Cell for Wide {
+    const LIMIT: u64 = (1 << 39) - 1;
+    const ENTRY: usize = 6;
+    const NONE: Wide = [0xff, 0xff, 0xff, 0xff, 0x7f];
+    #[inline(always)]
+    fn new(value: u64) -> Wide {
+        let [a, b, c, d] = (value as u32).to_le_bytes();
+        [a, b, c, d, (value >> 32) as u8]
+    }
+    #[inline(always)]
+    fn get(self) -> u64 {
+        let [a, b, c, d, e] = self;
+        u64::from(u32::from_le_bytes([a, b, c, d])) | u64::from(e) << 32
+    }
+    #[inline(always)]
+    fn visited(pre: u64) -> Wide {
+        Wide::new(pre | 1 << 39)
+    }
+    #[inline(always)]
+    fn pre(self) -> Option<u64> {
+        (self[4] >> 7 != 0).then(|| self.get() & !(1 << 39))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, Wide};
+
+    fn keeps_numbers<C: Cell>() {
+        let numbers = [0, 1, 0x1234_5678, C::LIMIT - 1];
+        for number in numbers {
+            assert_eq!(C::new(number).get(), number);
+            assert_eq!(C::new(number).pre(), None);
+            assert_eq!(C::visited(number).pre(), Some(number));
+        }
+        assert_eq!((C::NONE.get(), C::NONE.pre()), (C::LIMIT, None));
+    }
+
+    #[test]
+    fn each_width_keeps_numbers_below_its_limit_with_and_without_the_mark() {
+        keeps_numbers::<u32>();
+        keeps_numbers::<Wide>();
+        keeps_numbers::<u64>();
+    }
+}

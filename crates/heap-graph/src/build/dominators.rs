@@ -84,7 +84,7 @@ fn eval<C: Cell>(links: &mut [Link<C>], path: &mut Vec<u64>, node: u64, limit: u
     let mut smallest = links[at as usize][1];
     while let Some(below) = path.pop() {
         let link = &mut links[below as usize];
-        if smallest < link[1] {
+        if smallest.get() < link[1].get() {
             link[1] = smallest;
         }
         smallest = link[1];

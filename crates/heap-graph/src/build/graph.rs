@@ -1,6 +1,6 @@
 //! Phases 3 to 6 in the narrowest width that fits.
 
-use super::cell::Cell;
+use super::cell::{Cell, Wide};
 use super::classes::ClassTable;
 use super::conservative::{Edges, Locals};
 use super::dominators::{ClassEdges, immediate_dominators};
@@ -48,16 +48,16 @@ struct Rows<'b, C: Cell> {
 }
 
 impl Job<'_> {
-    /// Builds the graph and writes its sections; numbers of 32 bits first, of 64 where those are
+    /// Builds the graph and writes its sections; numbers of 32 bits first, of 40 where those are
     /// too small.
     pub(crate) fn run(&self, index: &mut IndexWriter) -> Result<Reached, HeapError> {
         let narrow = self.objects.ids.len + 2 < u32::LIMIT && !self.options.wide;
         if narrow && let Some(reached) = self.run_width::<u32>(index)? {
             return Ok(reached);
         }
-        self.run_width::<u64>(index)?.ok_or_else(|| HeapError::Io {
+        self.run_width::<Wide>(index)?.ok_or_else(|| HeapError::Io {
             what: "graph".to_owned(),
-            error: std::io::Error::other("the references of this dump do not fit into 2^63 bytes"),
+            error: std::io::Error::other("the references of this dump do not fit into 2^39 bytes"),
         })
     }
 

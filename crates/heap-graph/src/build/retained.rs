@@ -309,7 +309,7 @@ fn top_level<R: Cell>(
     index: &mut IndexWriter,
     mut top: Vec<Placed<R>>,
 ) -> Result<(), HeapError> {
-    top.sort_unstable_by_key(|[size, object]| (std::cmp::Reverse(*size), *object));
+    top.sort_unstable_by_key(|[size, object]| (std::cmp::Reverse(size.get()), object.get()));
     let width = width_for(job.map.len());
     index
         .section(Tag::TopLevel, |out| {

@@ -14,8 +14,8 @@ pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
-/// Writes a varint at `at`; gives the position behind it. `out` must have ten bytes left, or
-/// five where numbers are below 2^31.
+/// Writes a varint at `at`; gives the position behind it. `out` must have ten bytes left,
+/// six where numbers are below 2^39, or five below 2^31.
 #[inline(always)]
 pub(crate) fn put(out: &mut [u8], mut at: usize, mut n: u64) -> usize {
     while n >= 0x80 {
