@@ -81,9 +81,7 @@ public final class HprofTracker {
     static final int exactShift;
     /** Stacks are sampled, and a context is one allocating instruction, or 0 where none with inserted code allocates. */
     static final boolean stacksSampled;
-    /** Objects of a thread that are tracked before it has fewer tracked of each site. */
-    private static final int MUCH = 1 << 19;
-    /** The same is at least this then, however many sites the thread has. */
+    /** The same is at least this once very many objects were tracked, however many sites the thread has. */
     private static final int LEAST_EXACT = 6;
     /** The same for all sites of a thread is 64 - MANY_EXACT - 2 then: a table has four places or more for each site. */
     private static final int MANY_EXACT = 44;
@@ -156,7 +154,7 @@ public final class HprofTracker {
     long[] sites;
     /** 64 minus the binary logarithm of the number of sites that fit. */
     int sitesShift;
-    /** Objects that native code is to follow, once there are as many as fit. */
+    /** Objects that native code is to track, once there are as many as fit; null if each is tracked at once. */
     Object[] pending;
     /** Of each pending object: the last word of its site, bytes if it is an array. */
     long[] pendingWords;
@@ -164,8 +162,6 @@ public final class HprofTracker {
     volatile int pendingCount;
     /** How many of these native code has taken over already. */
     int peeked;
-    /** How many have been taken over in all. */
-    int tracked;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
@@ -542,23 +538,23 @@ public final class HprofTracker {
     }
 
     /**
-     * Counts an object and has it tracked until it dies, once as many are pending as fit. Seldom called for sites that
-     * make much.
+     * Counts an object and has it tracked until it dies, at once or when as many are pending as fit. Seldom called for
+     * sites that make much.
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
         long objects = all[at + 1] + 1;
         long how = all[at + 3];
         HprofTracker keeper = host == null ? this : home;
-        // Pending before it is counted: who reads the counts and then what is pending finds each object that it
-        // has the count of.
-        int count = keeper.pendingCount;
-        long[] words = keeper.pendingWords;
-        Object[] gathered = keeper.pending;
-        words[count << 1] = how;
-        words[(count << 1) + 1] = bytes;
-        gathered[count++] = made;
-        keeper.pendingCount = count;
+        boolean isFull = false;
+        int exact = exactShift;
+        // Tracked or pending before it is counted: who reads the counts and then what is pending finds each object that
+        // it has the count of.
+        if (keeper.pending != null) {
+            isFull = keeper.gather(made, how, bytes);
+        } else if (track(made, keeper.id, how, bytes) != 0) {
+            exact = Math.min(exact, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
+        }
         all[at + 1] = objects;
         all[at + 2] += bytes;
         if (stacksSampled) {
@@ -566,20 +562,33 @@ public final class HprofTracker {
         } else if ((objects & objects - 1) == 0) {
             check(this, how);
         }
-        int exact = keeper.tracked < MUCH ? exactShift : Math.min(exactShift, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
         if (adaptive && objects >>> exact > (int) how) {
             all[at + 3] = how | (long) (int) how << 1 | 1;
         }
-        // Large ones are not held back: the program may be short of memory.
-        if (count == gathered.length || bytes > 512) {
-            drain(keeper);
-            for (int i = 0; i < count; i++) {
-                gathered[i] = null;
-            }
-            keeper.pendingCount = 0;
-            keeper.peeked = 0;
-            keeper.tracked = Math.min(MUCH, keeper.tracked + count);
+        if (isFull) {
+            keeper.takeOver();
         }
+    }
+
+    /** Keeps an object that is to be tracked; whether it is time to take over what is pending. */
+    private boolean gather(Object made, long how, long bytes) {
+        int count = pendingCount;
+        pendingWords[count << 1] = how;
+        pendingWords[(count << 1) + 1] = bytes;
+        pending[count++] = made;
+        pendingCount = count;
+        // Large ones are not held back: the program may be short of memory.
+        return count == pending.length || bytes > 512;
+    }
+
+    private void takeOver() {
+        int count = pendingCount;
+        drain(this);
+        for (int i = 0; i < count; i++) {
+            pending[i] = null;
+        }
+        pendingCount = 0;
+        peeked = 0;
     }
 
     /**
@@ -987,8 +996,14 @@ public final class HprofTracker {
     /** Reads the stack of an object that is at hand; it stands for 2^weight of its site. */
     private static native void sample(HprofTracker tracker, long how, int weight);
 
-    /** Follows the pending objects until they die. */
+    /** Tracks the pending objects until they die. */
     private static native void drain(HprofTracker tracker);
+
+    /**
+     * Tracks one object for the tables with this number; the rest is what would be pending of it. Not 0 if very many were
+     * tracked, so that fewer of each site will do.
+     */
+    private static native int track(Object made, int tables, long how, long bytes);
 
     /** The node after a call not seen before; enters the edge. */
     private static native int edge(HprofTracker tracker, long key);

@@ -35,6 +35,8 @@ const LISTS: usize = 16;
 const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
 /// So few objects are not made fewer.
 const FEW: usize = 1024;
+/// Objects that Java code hands over before it has fewer tracked of each site.
+const MUCH: usize = 1 << 19;
 /// How often heap usage is read, if at all.
 const LOOK: Duration = Duration::from_millis(100);
 /// Live objects that one reader holds at a time before others get their turn.
@@ -254,6 +256,8 @@ pub(crate) struct Tracked {
     count: AtomicUsize,
     /// Bytes of the large arrays among them.
     large: AtomicU64,
+    /// Objects that Java code has handed over one by one since the beginning.
+    handed_over: AtomicUsize,
     memory: Arc<Memory>,
     /// How many there may be, if the memory is not all that counts.
     bound: OnceLock<Bound>,
@@ -281,6 +285,7 @@ impl Tracked {
             aged: Mutex::new(Rank::Aged, Aged::default()),
             count: AtomicUsize::new(0),
             large: AtomicU64::new(0),
+            handed_over: AtomicUsize::new(0),
             memory: Arc::clone(memory),
             bound: OnceLock::new(),
             short_of_memory: Drops::default(),
@@ -325,9 +330,15 @@ impl Tracked {
         (at as u32, shares[at])
     }
 
-    /// The shares that have numbers.
-    pub(crate) fn shares(&self) -> Vec<Share> {
-        self.shares.lock().clone()
+    /// Counts an object that Java code has handed over; whether there were so many that fewer of each site will do.
+    pub(crate) fn hand_over(&self) -> bool {
+        self.handed_over.fetch_add(1, Ordering::Relaxed) >= MUCH
+    }
+
+    /// The share with a number.
+    pub(crate) fn share(&self, number: u32) -> Share {
+        let shares = self.shares.lock();
+        shares.get(number as usize).copied().unwrap_or_default()
     }
 
     /// Objects and bytes that were chosen since the last call, by site.
@@ -391,37 +402,6 @@ impl Tracked {
             () if bound.is_some_and(|bound| bound.has_many(count)) => Some(Crowd::Objects),
             () if bound.is_some_and(|bound| bound.has_many_large(large)) => Some(Crowd::Large),
             () => None,
-        }
-    }
-
-    /// Tracks one object if `wanted`; `bytes` only if it is an array.
-    pub(crate) fn add_if(&self, wanted: bool, jni: Jni, object: Object, site: SiteId, bytes: u64) {
-        if !wanted {
-            return;
-        }
-        let mut list = self.list(0);
-        if let Some(weight) = list.thin(0, bytes)
-            && self.admit(1, large(bytes))
-        {
-            match jni.weak(object) {
-                Some(weak) => {
-                    let (entry, now) = (Entry::new(weak, site, weight, bytes), self.clock.now());
-                    list.entries.push(entry, now);
-                }
-                None => self.dismiss((1, large(bytes))),
-            }
-        }
-    }
-
-    /// Tracks one object that has a weak reference already, or drops that. `bytes` only if it is an array.
-    pub(crate) fn add_weak(&self, jni: Jni, weak: Object, (site, bytes): (SiteId, u64), time: u32) {
-        let mut list = self.list(0);
-        match list.thin(0, bytes) {
-            Some(weight) if self.admit(1, large(bytes)) => {
-                let entry = Entry::new(weak, site, weight, bytes);
-                list.entries.push(entry, time);
-            }
-            _ => jni.delete_weak(weak),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::vm::state::State;
 pub(crate) struct Want {
     pub(crate) sites: bool,
     pub(crate) calls: bool,
-    /// How many objects to be tracked are gathered.
+    /// How many objects to be tracked are gathered; 0 if each is tracked at once.
     pub(crate) pending: usize,
     /// The tables begin with an eighth of the usual size, because memory is short.
     pub(crate) is_small: bool,

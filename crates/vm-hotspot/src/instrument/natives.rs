@@ -87,6 +87,8 @@ impl Tracker {
             };
             jni.call_static_void(class, method, arguments)?;
         }
+        let track = of("track", "(Ljava/lang/Object;IJJ)I")?;
+        jni.call_static_int(class, track, &[null, zero, zero, zero])?;
         let lodge = of("lodge", "(Ljava/lang/Thread;)Ljava/lang/HprofTracker;")?;
         jni.call_static_object(class, lodge, &[null])?;
         let house = "(Ljava/lang/HprofTracker;Ljava/lang/HprofTracker;)Ljava/lang/HprofTracker;";
@@ -207,6 +209,25 @@ pub extern "system" fn Java_java_lang_HprofTracker_drain(
         HotSpot::get()?.track_gathered(jni, tracker, true);
         Some(())
     });
+}
+
+/// `HprofTracker.track`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_track(
+    jni: RawEnv,
+    _class: RawObject,
+    made: RawObject,
+    tables: i32,
+    how: i64,
+    bytes: i64,
+) -> i32 {
+    enter_agent(0, || {
+        let (jni, made) = wrap(jni, made)?;
+        let what = (how, bytes.cast_unsigned());
+        Some(i32::from(
+            HotSpot::get()?.track_made(jni, made, tables, what),
+        ))
+    })
 }
 
 /// `HprofTracker.upcall`.

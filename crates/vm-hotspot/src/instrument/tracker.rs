@@ -350,6 +350,8 @@ impl Tracker {
         if want.sites {
             let words = vec![0; want.first_sites() * SITE_WORDS];
             self.set_sites(jni, object, jni.new_longs(words.len())?, &words);
+        }
+        if want.sites && want.pending > 0 {
             let any = jni.find_class("java/lang/Object")?;
             let pending = jni.new_objects(want.pending, any, None)?;
             jni.set_object(object, self.pending, Some(pending));

@@ -11,7 +11,7 @@ pub enum Track {
     None,
     /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
     /// second, fourth, and so on: small sites are exact, large ones estimated. A thread with
-    /// many sites begins with that earlier, once many of its objects were tracked (`tracker/HprofTracker.java`).
+    /// many sites begins with that earlier, once many objects were tracked (`tracker/HprofTracker.java`).
     #[default]
     Adaptive,
     /// Every object, at once: counts of live objects are exact, and cost accordingly.

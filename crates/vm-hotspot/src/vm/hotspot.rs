@@ -414,7 +414,7 @@ impl HotSpot {
             calls: self.config.calls,
             pending: match self.config.track {
                 Track::Every => GATHERED,
-                _ => 1,
+                _ => 0,
             },
             is_small: self.memory.heap.used() > self.memory.heap.limit() / 2,
         }
