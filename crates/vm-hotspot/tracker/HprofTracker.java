@@ -83,8 +83,8 @@ public final class HprofTracker {
     static final boolean stacksSampled;
     /** The same is at least this once very many objects were tracked, however many sites the thread has. */
     private static final int LEAST_EXACT = 6;
-    /** The same for all sites of a thread is 64 - MANY_EXACT - 2 then: a table has four places or more for each site. */
-    private static final int MANY_EXACT = 44;
+    /** The same for all sites of a thread together is 64 - MANY_EXACT - 2 then: a table has four places or more for each site. */
+    private static final int MANY_EXACT = 45;
 
     // Set by native code before anything is counted; not constants to the compiler,
     // but to the JIT.
