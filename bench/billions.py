@@ -4,7 +4,7 @@
     bench/dumps/make.sh DIR d50g                                   write the dump (51 GB) and what is true of it
     bench/billions.py --dump DIR/d50g.hprof --cache DIR2 --save    analyze it, compare the answers, keep the result
 
-DIR2 gets the index (19 GB) and temporary files. Python 3.9 or newer, standard library only, Linux. The exit code is 1 if
+DIR2 gets the index and temporary files, 60 GB in all. Python 3.9 or newer, standard library only, Linux. The exit code is 1 if
 an answer is not the true one.
 """
 import argparse, datetime, json, shutil, sys, tempfile
@@ -45,7 +45,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--dump", type=Path, required=True, help="the dump; what is true of it is in DUMP.expected.json")
     p.add_argument("--cache", type=Path, required=True, help="folder for the index and temporary files")
-    p.add_argument("--limit", default="20G", help="--max-memory of both commands (default 20G)")
+    p.add_argument("--limit", default="16G", help="--max-memory of both commands (default 16G)")
     p.add_argument("--tenure", type=Path, help="this program instead of building the release one")
     p.add_argument("--note", default="", help="a sentence to keep with the results")
     p.add_argument("--save", action="store_true", help="write bench/results/DATE-billions-MACHINE.json and .md")

@@ -7,8 +7,8 @@ import java.util.SplittableRandom;
 /** Writes a dump of any number of objects with 4-byte ids without having them in memory, and beside it, as JSON, what
  *  each of its owners retains. Usage: java Billions OBJECTS OUT.hprof
  *
- *  Ledger.entries (45 % of the objects): chains of 1,000, sixty-four of them woven into each other in the file; each
- *  eighth link also names a Value anywhere in the catalog. Archive.folders (25 %): complete binary trees. Catalog.pages
+ *  Ledger.held (45 % of the objects): chains of 1,000, sixty-four of them woven into each other in the file; each
+ *  eighth link also names a Value anywhere in the catalog. Archive.held (25 %): complete binary trees. Catalog.held
  *  (20 %): arrays of Values. A Value that a link names has two owners, so nothing dominates it. The rest is garbage.
  *  Ids are consecutive: with 4 bytes, more than 2^31 objects leave no room between them. */
 public class Billions {
@@ -65,7 +65,7 @@ public class Billions {
         need(25);
         buffer.put((byte) 0x21).putInt((int) id++).putInt(0).putInt(type).putInt(8).putInt(a).putInt(b);
     }
-    void array(long length) throws IOException { // its elements follow by need(4) and putInt
+    void array(long length) throws IOException { // its elements follow
         if (buffer.remaining() < 32) flush();
         buffer.put((byte) 0x22).putInt((int) id++).putInt(0).putInt((int) length).putInt(OBJECTS);
     }

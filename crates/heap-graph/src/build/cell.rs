@@ -1,5 +1,5 @@
-//! The width of a build: 32-bit numbers while they fit, else 40-bit ones, and 64-bit ones for the sizes of
-//! very large heaps. One code, compiled for each; nothing outside the build knows which was used.
+//! The width of a build: objects have 32-bit numbers while they fit, else 40-bit ones; sizes that fit into neither
+//! have 64 bits. One code, compiled for each; nothing outside the build knows which was used.
 
 use crate::raw::Shareable;
 

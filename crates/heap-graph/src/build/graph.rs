@@ -51,14 +51,20 @@ impl Job<'_> {
     /// Builds the graph and writes its sections; numbers of 32 bits first, of 40 where those are
     /// too small.
     pub(crate) fn run(&self, index: &mut IndexWriter) -> Result<Reached, HeapError> {
-        let narrow = self.objects.ids.len + 2 < u32::LIMIT && !self.options.wide;
-        if narrow && let Some(reached) = self.run_width::<u32>(index)? {
+        let numbers = self.objects.ids.len + 2;
+        if numbers < u32::LIMIT
+            && !self.options.wide
+            && let Some(reached) = self.run_width::<u32>(index)?
+        {
             return Ok(reached);
         }
-        self.run_width::<Wide>(index)?.ok_or_else(|| HeapError::Io {
-            what: "graph".to_owned(),
-            error: std::io::Error::other("the references of this dump do not fit into 2^39 bytes"),
-        })
+        if numbers < Wide::LIMIT
+            && let Some(reached) = self.run_width::<Wide>(index)?
+        {
+            return Ok(reached);
+        }
+        let error = "this dump has 2^39 objects or bytes of references, or more";
+        Err(HeapError::io("graph")(std::io::Error::other(error)))
     }
 
     /// `None` when this width is too small.

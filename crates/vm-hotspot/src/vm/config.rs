@@ -10,8 +10,8 @@ pub enum Track {
     /// Not at all: only allocations are counted.
     None,
     /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
-    /// second, fourth, and so on: small sites are exact, large ones estimated. A thread with
-    /// many sites begins with that earlier, once many objects were tracked (`tracker/HprofTracker.java`).
+    /// second, fourth, and so on: small sites are exact, large ones estimated. This begins
+    /// earlier once many objects were tracked (`tracker/HprofTracker.java`).
     #[default]
     Adaptive,
     /// Every object, at once: counts of live objects are exact, and cost accordingly.
