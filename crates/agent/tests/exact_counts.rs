@@ -126,6 +126,8 @@ fn every_call_is_counted_with_its_caller() {
         // The original was blind to methods of interfaces.
         check("Known$Shape.sides(", "Known.calls(", 300_000);
         check("Known$Shape.unit(", "Known.calls(", 300_000);
+        check("Known.twice(", "Known.calls(", 10_000_000);
+        check("Known.once(", "Known.twice(", 20_000_000);
     }
 }
 

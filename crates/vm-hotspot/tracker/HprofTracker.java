@@ -34,6 +34,11 @@ public final class HprofTracker {
     static HprofTracker[] table = {noThread};
     /** The same while allocations are counted, else a table without threads. */
     static HprofTracker[] counting = table;
+    /**
+     * One of these, of a thread that has run lately: for that thread a processor need not wait for what the way through
+     * the table takes, which is half of the time of a call. Never that of a virtual thread, nor of one that has ended.
+     */
+    static HprofTracker recent = noThread;
     /** Objects of the virtual threads that live and have counted something, by thread id. */
     static HprofTracker[] guests = {noThread};
     /** Objects that virtual threads had which have ended, linked by host. */
@@ -110,9 +115,13 @@ public final class HprofTracker {
 
     // A node of calling contexts, in its thread's stack and edges, carries these bits.
     /** The number itself. */
-    private static final long NODE = 0xffffffffL;
+    private static final long NODE = 0x7fffffffL;
     /** Each stretch of time in it is measured. */
-    private static final long EACH = 1L << 32;
+    private static final long EACH = 1L << 31;
+    /** In edges: one call. */
+    private static final long CALL = 1L << 32;
+    /** In edges: binary logarithm of the calls that native code takes over before a report is due, so that there is room for others. */
+    private static final int CARRIED_LOG2 = 22;
     /** In the stack: the call above it is measured. */
     private static final long MEASURED = 1L << 33;
     /** In the stack: the stretch of time that runs is measured. */
@@ -175,7 +184,7 @@ public final class HprofTracker {
     int refused;
     /** The present calling context as a number given by native code. */
     long node;
-    /** Known transitions: (node, method), the node after the call, how often it was called. */
+    /** Known transitions: (node, method); the node after the call and, in the upper half, how often it was called. */
     long[] edges;
     /** 64 minus the binary logarithm of the number of edges that fit. */
     int edgesShift;
@@ -203,8 +212,12 @@ public final class HprofTracker {
     /** The current thread's object, or null if it is not to be tracked. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
+        HprofTracker found = recent;
+        if (found.owner == thread) {
+            return found;
+        }
         HprofTracker[] all = table;
-        HprofTracker found = all[id(thread) & all.length - 1];
+        found = all[id(thread) & all.length - 1];
         if (found.owner == thread) {
             return found;
         }
@@ -214,8 +227,12 @@ public final class HprofTracker {
     /** The current thread's object, or null if its allocations are not to be counted. */
     private static HprofTracker counter() {
         Thread thread = Thread.currentThread();
+        HprofTracker found = recent;
+        if (found.owner == thread && allocations) {
+            return found;
+        }
         HprofTracker[] all = counting;
-        HprofTracker found = all[id(thread) & all.length - 1];
+        found = all[id(thread) & all.length - 1];
         if (found.owner == thread) {
             return found;
         }
@@ -310,6 +327,13 @@ public final class HprofTracker {
         countdown = 0;
         seen = perThread ? 0 : clock[0];
         muteNewArray = false;
+    }
+
+    /** Its thread runs. */
+    private void ran() {
+        if (recent != this && host == null) {
+            recent = this;
+        }
     }
 
     /** At the entry of a method: what its contexts have in common, with the number of the sites of its class. */
@@ -543,6 +567,7 @@ public final class HprofTracker {
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
+        ran();
         long objects = all[at + 1] + 1;
         long how = all[at + 3];
         HprofTracker keeper = host == null ? this : home;
@@ -634,18 +659,23 @@ public final class HprofTracker {
         long before = node;
         open[at] = before;
         depth = at + 2;
-        long key = before << 32 | method;
+        long key = before << 33 | method;
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 2;
-        long next;
-        if (all[slot] == key) {
-            next = all[slot + 1];
-            all[slot + 2]++;
+        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        // Both are read before they are compared, so that the VM checks one index only.
+        long known = all[slot];
+        long word = all[slot + 1];
+        if (known == key) {
+            word += CALL;
+            all[slot + 1] = word;
         } else {
-            next = step(key, slot);
+            word = step(key, slot);
         }
-        node = next;
-        if (next > NODE | --countdown < 0 | now != seen) {
+        node = word & (NODE | EACH);
+        int left = countdown - 1;
+        countdown = left;
+        // The highest bit of an int is that of EACH.
+        if (((int) word | left) < 0 || now != seen) {
             entered(at, key, now);
         }
         return at;
@@ -661,15 +691,20 @@ public final class HprofTracker {
     /** Counts a call that no one can find open, unless time is measured: then it is one like others. */
     private int touch(int method) {
         long now = perThread ? cpu : clock[0];
-        long key = node << 32 | method;
+        long key = node << 33 | method;
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 2;
-        int left = countdown;
-        if (all == null || all[slot] != key || all[slot + 1] > NODE | left <= 0 | now != seen) {
+        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        int left = countdown - 1;
+        if (all == null) {
+            return -1; // As in count.
+        }
+        long known = all[slot];
+        long word = all[slot + 1];
+        if (known != key || ((int) word | left) < 0 || now != seen) {
             return push(method);
         }
-        all[slot + 2]++;
-        countdown = left - 1;
+        all[slot + 1] = word + CALL;
+        countdown = left;
         return -1;
     }
 
@@ -680,23 +715,38 @@ public final class HprofTracker {
             if (all[slot] == 0) {
                 return edge(this, key) | EACH;
             }
-            slot = slot + 4 & all.length - 1;
+            slot = slot + 2 & all.length - 1;
         }
-        all[slot + 2]++;
-        return all[slot + 1];
+        return all[slot + 1] += CALL;
+    }
+
+    /** Where an edge is, or -1. */
+    private int slot(long key) {
+        long[] all = edges;
+        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        while (all[slot] != key) {
+            if (all[slot] == 0) {
+                return -1;
+            }
+            slot = slot + 2 & all.length - 1;
+        }
+        return slot;
     }
 
     /** The node that the edge leads to has been measured enough to be measured now and then. */
     private void settle(long key) {
-        long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 2;
-        while (all[slot] != key) {
-            if (all[slot] == 0) {
-                return;
-            }
-            slot = slot + 4 & all.length - 1;
+        int slot = slot(key);
+        if (slot >= 0) {
+            edges[slot + 1] &= ~EACH;
         }
-        all[slot + 1] &= NODE;
+    }
+
+    /** Has native code take over the calls of an edge if they are many. */
+    private void carryMany(long key) {
+        int slot = slot(key);
+        if (slot >= 0 && edges[slot + 1] >>> 32 + CARRIED_LOG2 != 0) {
+            carry(this, slot);
+        }
     }
 
     /** Null if memory is short: the program has not requested any, so it receives no error, and the call is not counted. */
@@ -815,6 +865,7 @@ public final class HprofTracker {
         if (isChosen) {
             noise = noise * 6364136223846793005L + 1442695040888963407L;
             countdown = (int) ((noise >>> 33) % ((2 << SOME_LOG2) - 1));
+            carryMany(key);
         }
         int weight = 0;
         long present = node;
@@ -910,6 +961,7 @@ public final class HprofTracker {
 
     /** The clock has ticked during the open calls up to {@code at}; since the last ones that know. */
     private void cross(int at) {
+        ran();
         long[] open = stack;
         for (long before = seen; at >= 0 && (open[at] & CROSSED) == 0; at -= 2) {
             open[at] |= CROSSED;
@@ -1007,6 +1059,9 @@ public final class HprofTracker {
 
     /** The node after a call not seen before; enters the edge. */
     private static native int edge(HprofTracker tracker, long key);
+
+    /** Takes over the calls of the edge at a place. */
+    private static native void carry(HprofTracker tracker, int slot);
 
     /** CPU time of the current thread. */
     private static native long cpuTime();

@@ -19,6 +19,8 @@ public class Known {
     static void byReflection() { for (int i = 0; i < 100; i++) KEEP.add(java.lang.reflect.Array.newInstance(double.class, 10)); }
 
     static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+    static int once(int n) { return n + 1; }
+    static int twice(int n) { return once(once(n)); }
     static void thrower(int n) { if (n == 0) throw new IllegalStateException("planned"); thrower(n - 1); }
     static void catcher() { try { thrower(4); } catch (IllegalStateException e) { KEEP.add(e); } }
     interface Shape { default int sides() { return 4; } static int unit() { return 1; } }
@@ -37,6 +39,8 @@ public class Known {
         Shape shape = new Square();
         // Many, so that most are not measured: then calls of leaves are counted another way.
         for (int i = 0; i < 300000; i++) { shape.sides(); Shape.unit(); }
+        // More than a thread's table keeps of one call, with and without calls inside.
+        for (int i = 0; i < 10_000_000; i++) { twice(i); }
         Runnable lambda = () -> fib(3);
         for (int i = 0; i < 7; i++) lambda.run();
         Thread[] threads = new Thread[4];

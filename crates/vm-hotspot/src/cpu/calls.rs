@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::instrument::tracker::{EDGE_WORDS, node_of};
+use crate::instrument::tracker::{EDGE_WORDS, calls_of, node_of};
 
 /// Contexts of one thread. Node 0 is the empty context, the next one that of calls whose own there is no
 /// memory for.
@@ -83,6 +83,13 @@ impl Contexts {
         }
     }
 
+    /// An edge to this node begins anew that has counted so many calls.
+    pub(crate) fn forget_calls_of(&mut self, node: usize, calls: i64) {
+        if let Some(seen) = self.seen.get_mut(node) {
+            seen[0] -= calls;
+        }
+    }
+
     /// Methods of a node, innermost first.
     pub(crate) fn methods(&self, node: usize) -> &[u32] {
         self.nodes
@@ -102,7 +109,7 @@ pub(crate) fn ended(edges: &[i64], open: &[usize], len: usize) -> Vec<i64> {
         }
     };
     for edge in edges.chunks_exact(EDGE_WORDS) {
-        add(node_of(edge[1]), edge[2]);
+        add(node_of(edge[1]), calls_of(edge[1]));
     }
     open.iter().for_each(|node| add(*node, -1));
     calls
@@ -111,6 +118,7 @@ pub(crate) fn ended(edges: &[i64], open: &[usize], len: usize) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::tracker::{CALL, EACH};
 
     fn call(contexts: &mut Contexts, node: u32, method: u32) -> u32 {
         contexts.call_if(node, method, |_| true)
@@ -148,15 +156,11 @@ mod tests {
         let mut contexts = Contexts::new(2);
         let a = call(&mut contexts, 0, 1);
         let b = call(&mut contexts, a, 2);
-        let edge = |from: u32, method: i64, to: u32, calls| {
-            [
-                i64::from(from) << 32 | method,
-                i64::from(to) | 1 << 32,
-                calls,
-                0,
-            ]
+        let edge = |from: u32, method: i64, to: u32, calls: i64| {
+            let word = i64::from(to) | EACH | CALL * calls;
+            [i64::from(from) << 33 | method, word]
         };
-        let edges = [edge(0, 1, a, 7), edge(a, 2, b, 5), edge(b, 2, b, 3), [0; 4]].concat();
+        let edges = [edge(0, 1, a, 7), edge(a, 2, b, 5), edge(b, 2, b, 3), [0; 2]].concat();
         let open = [a as usize, b as usize, b as usize];
         assert_eq!(ended(&edges, &open, contexts.len()), [0, 0, 6, 6]);
         contexts.seen[b as usize][0] = 6;

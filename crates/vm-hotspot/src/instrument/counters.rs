@@ -7,12 +7,12 @@ use vmpi::{Memory, ThreadId, Worth};
 use crate::alloc::sites::{Seen, Sites};
 use crate::cpu::calls::Contexts;
 use crate::instrument::tracker::{
-    COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, FIRST_STACK, PENDING_WORDS,
-    SITE_WORDS, Tracker,
+    CALL, COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, FIRST_STACK,
+    PENDING_WORDS, SITE_WORDS, Tracker, calls_of, node_of,
 };
 use crate::vm::costs;
 use crate::vm::spares::{Spare, Spares, Stop};
-use crate::vm::state::State;
+use crate::vm::state::{At, State};
 
 /// Which arrays a thread needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +149,23 @@ impl State {
         if let Some(counters) = self.counters.get_mut(&id) {
             counters.room = nodes;
         }
+    }
+
+    /// Takes over the calls of one edge of the current thread's tables, so that it has room for others.
+    pub(crate) fn carry_calls(&mut self, at: &At<'_>, slot: usize) {
+        let (jni, tracker, object) = (at.jni, at.tracker, at.object);
+        let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
+            return;
+        };
+        let word = tracker.edge_word(jni, object, slot + 1);
+        tracker.set_edge_words(jni, object, slot + 1, &[word & (CALL - 1)]);
+        counters.emptied += 1;
+        let kind = counters.kind.and_then(|kind| usize::try_from(kind).ok());
+        let contexts = match kind.and_then(|kind| self.kinds.get_mut(kind)) {
+            Some(kind) => &mut kind.contexts,
+            None => &mut counters.contexts,
+        };
+        contexts.forget_calls_of(node_of(word), calls_of(word));
     }
 
     /// The edges of a thread or home are empty.

@@ -16,7 +16,7 @@ use vmpi::{ThreadId, Worth};
 
 use crate::cpu::calls::Contexts;
 use crate::instrument::counters::Want;
-use crate::instrument::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, node_of};
+use crate::instrument::tracker::{COST_WORDS, EDGE_WORDS, FIRST_NODES, Tracker, calls_of, node_of};
 use crate::vm::harvest::Nodes;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::spares::{Spare, Spares, Stop, with_spares};
@@ -141,7 +141,7 @@ impl Tracker {
         });
         self.for_each_home(jni, |home| {
             for edge in self.edges(jni, home).chunks_exact(EDGE_WORDS) {
-                add(home, node_of(edge[1]), [edge[2], 0, 0]);
+                add(home, node_of(edge[1]), [calls_of(edge[1]), 0, 0]);
             }
             let costs = self.costs(jni, home);
             for (node, cost) in costs.chunks_exact(COST_WORDS).enumerate() {

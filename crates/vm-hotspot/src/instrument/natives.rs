@@ -95,6 +95,8 @@ impl Tracker {
         jni.call_static_object(class, of("house", house)?, &[null, null])?;
         let edge = of("edge", "(Ljava/lang/HprofTracker;J)I")?;
         jni.call_static_int(class, edge, &[null, zero])?;
+        let carry = of("carry", "(Ljava/lang/HprofTracker;I)V")?;
+        jni.call_static_void(class, carry, &[null, zero])?;
         Ok(())
     }
 }
@@ -295,6 +297,24 @@ pub extern "system" fn Java_java_lang_HprofTracker_edge(
         let (jni, tracker) = wrap(jni, tracker)?;
         HotSpot::get()?.at(jni, tracker, |state, at| state.new_edge(at, key))
     })
+}
+
+/// `HprofTracker.carry`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_carry(
+    jni: RawEnv,
+    _class: RawObject,
+    tracker: RawObject,
+    slot: i32,
+) {
+    enter_agent((), || {
+        let (jni, tracker) = wrap(jni, tracker)?;
+        let slot = usize::try_from(slot).ok()?;
+        HotSpot::get()?.at(jni, tracker, |state, at| {
+            state.carry_calls(at, slot);
+            Ok(())
+        })
+    });
 }
 
 /// `HprofTracker.cpuTime`.

@@ -21,12 +21,14 @@ pub(crate) const FIRST_NODES: usize = 512;
 pub(crate) const FIRST_STACK: usize = 2048;
 /// Words of an entry.
 pub(crate) const SITE_WORDS: usize = 4;
-pub(crate) const EDGE_WORDS: usize = 4;
+pub(crate) const EDGE_WORDS: usize = 2;
 pub(crate) const COST_WORDS: usize = 4;
 pub(crate) const PENDING_WORDS: usize = 2;
 const STACK_WORDS: usize = 2;
 /// Marks a node whose every stretch of time is measured, until there are many.
-pub(crate) const EACH: i64 = 1 << 32;
+pub(crate) const EACH: i64 = 1 << 31;
+/// One call, in the second word of an edge.
+pub(crate) const CALL: i64 = 1 << 32;
 /// Slots of the thread table: at first, at most.
 const FIRST_TABLE: usize = 256;
 const LAST_TABLE: usize = 1 << 19;
@@ -41,6 +43,7 @@ pub(crate) struct Tracker {
     no_thread: FieldPtr,
     pub(crate) table: FieldPtr,
     counting: FieldPtr,
+    recent: FieldPtr,
     on: FieldPtr,
     allocations: FieldPtr,
     clock: FieldPtr,
@@ -91,6 +94,7 @@ impl Tracker {
                 no_thread: jni.static_field(class, "noThread", OBJECT)?,
                 table: jni.static_field(class, "table", OBJECTS)?,
                 counting: jni.static_field(class, "counting", OBJECTS)?,
+                recent: jni.static_field(class, "recent", OBJECT)?,
                 on: jni.static_field(class, "on", "Z")?,
                 allocations: jni.static_field(class, "allocations", "Z")?,
                 clock: jni.static_field(class, "clock", "[J")?,
@@ -489,7 +493,13 @@ impl Tracker {
         let (at, object) = self.find(jni, table, thread)?;
         jni.array_set(table, at, self.no_thread(jni));
         jni.set_object(object, self.owner, None);
+        self.forget_recent(jni);
         Some(object)
+    }
+
+    /// No thread has run lately.
+    pub(crate) fn forget_recent(&self, jni: Jni) {
+        jni.set_static_object(self.class, self.recent, self.no_thread(jni));
     }
 
     pub(crate) fn set_id(&self, jni: Jni, object: Object, id: i32) {
@@ -580,6 +590,15 @@ impl Tracker {
         }
     }
 
+    /// A word of the edges; 0 where there is none.
+    pub(crate) fn edge_word(&self, jni: Jni, object: Object, at: usize) -> i64 {
+        let mut word = [0];
+        if let Some(array) = jni.get_object(object, self.edges) {
+            jni.longs(array, at, &mut word);
+        }
+        word[0]
+    }
+
     /// All edges.
     pub(crate) fn edges(&self, jni: Jni, object: Object) -> Vec<i64> {
         self.longs(jni, object, self.edges)
@@ -639,7 +658,12 @@ fn places_of(id: i64, len: usize) -> impl Iterator<Item = usize> {
 
 /// The number of a node without what else its word says.
 pub(crate) fn node_of(word: i64) -> usize {
-    (word & 0xffff_ffff) as usize
+    (word & (EACH - 1)) as usize
+}
+
+/// The calls in the second word of an edge.
+pub(crate) fn calls_of(word: i64) -> i64 {
+    (word.cast_unsigned() >> 32).cast_signed()
 }
 
 /// Bits by which a context is shifted for each call, so that the last `depth` sites are

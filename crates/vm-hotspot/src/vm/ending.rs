@@ -171,6 +171,7 @@ impl Tracker {
             self.for_each(jni, |object| jni.set_object(object, self.owner, None));
             let new = jni.new_objects(1, self.class, self.no_thread(jni))?;
             jni.set_static_object(self.class, self.table, new);
+            self.forget_recent(jni);
             self.forget_guests(jni)
         })
     }

@@ -20,7 +20,7 @@ use crate::host::names::Names;
 use crate::instrument::counters::{Counters, Larger};
 use crate::instrument::guests::Kind;
 use crate::instrument::numbers::Numbers;
-use crate::instrument::tracker::{COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
+use crate::instrument::tracker::{CALL, COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
 use crate::vm::config::{Config, Track};
 use crate::vm::costs;
 use crate::vm::registry::Registry;
@@ -604,7 +604,7 @@ impl State {
             }
             may_add
         };
-        let (node, method) = ((key >> 32) as u32, key as u32);
+        let (node, method) = ((key >> 33) as u32, key as u32);
         let mut child = contexts.call_if(node, method, &mut may_add);
         if child == Contexts::NO_CALLER && method != 0 {
             self.contexts_refused += 1;
@@ -632,7 +632,7 @@ impl State {
         let slot = find_slot(&counters.edge_keys, 1, shift, key);
         counters.edge_keys[slot] = key;
         counters.n_edges += 1;
-        let edge = [key, i64::from(child) | EACH, 1];
+        let edge = [key, i64::from(child) | EACH | CALL];
         tracker.set_edge_words(jni, object, slot * EDGE_WORDS, &edge);
         Ok(child as i32)
     }
