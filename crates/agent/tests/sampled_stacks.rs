@@ -1,8 +1,9 @@
 //! Allocations counted by instruction, with sampled stacks (`stacks=sampled`).
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use crate::common::stage::{frames_of, objects_of, stage};
+use crate::common::stage::{Stage, frames_of, objects_of, stage};
 
 /// Rounds of the program; three of four objects come from one caller.
 const ROUNDS: u64 = 100_000;
@@ -208,15 +209,16 @@ fn flame_graphs_are_made_of_sampled_stacks() {
     let Some(jdk) = lab.some_jdks().first() else {
         return;
     };
-    let options = "heap=sites,stacks=sampled,depth=6";
-    let ran = lab.run_in(
-        jdk,
-        classes.path(),
-        Some(options),
-        &[],
-        &["Shares", "10000"],
-    );
-    let profile = ran.folder.path().join("java.hprof.txt");
+    for (format, file) in [("a", "java.hprof.txt"), ("b", "java.hprof")] {
+        let options = format!("heap=sites,stacks=sampled,depth=6,format={format}");
+        let program = ["Shares", "10000"];
+        let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &program);
+        check_flame_graph(&stage, &ran.folder.path().join(file));
+    }
+}
+
+/// Each object of a site is in the stack of one caller.
+fn check_flame_graph(stage: &Stage, profile: &Path) {
     let profile = profile.to_str().expect("a path");
     let metric = ["--metric", "sampled_alloc_objects"];
     let out = ["-o", "out.collapsed", "--force"];

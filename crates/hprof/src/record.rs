@@ -245,6 +245,7 @@ impl<'a> RawRecord<'a> {
             | RecordTag::LockTimes
             | RecordTag::WideAllocSites
             | RecordTag::SiteVariances
+            | RecordTag::AllocationStacks
             | RecordTag::MonitorDump
             | RecordTag::MonitorWait
             | RecordTag::NativeSites
@@ -309,6 +310,7 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         }
         RecordTag::WideAllocSites => length.is_multiple_of(40),
         RecordTag::SiteVariances => length.is_multiple_of(16),
+        RecordTag::AllocationStacks => length >= 8 && (length - 8).is_multiple_of(64),
         RecordTag::MonitorDump => length >= 8 && length.is_multiple_of(4),
         RecordTag::MonitorWait => length == 20,
         RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),

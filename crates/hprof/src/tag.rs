@@ -64,6 +64,10 @@ tags! {
         /// Tenure's: MONITOR TIME of the text form. u8 total, then rows of u4 class serial, u4 trace,
         /// u8 count and u8 nanoseconds blocked.
         MonitorTimes = 0x72, "MONITOR_TIMES";
+        /// Tenure's: ALLOCATION STACKS of the text form, of the preceding ALLOC SITES. u8 samples, then rows of u4 rank, class
+        /// serial, trace of the site and trace of the stack, u8 samples, objects and bytes, f8 share of the site with
+        /// the ends of its interval (1: all).
+        AllocationStacks = 0x6f, "ALLOCATION_STACKS";
         /// Tenure's: LOCK TIME of the text form; as MONITOR_TIMES, of locks that are no monitors.
         LockTimes = 0x70, "LOCK_TIMES";
         /// Tenure's: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,

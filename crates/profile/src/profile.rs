@@ -6,7 +6,7 @@ use crate::monitors::{ContentionTable, MonitorDump, Wait};
 use crate::names::{NameId, Names};
 use crate::places::Places;
 use crate::references::ReferenceTable;
-use crate::sites::SiteTable;
+use crate::sites::{SiteTable, Volume};
 use crate::stacks::{Frame, Stacks, TraceId};
 use crate::weighted::WeightedTable;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,32 @@ impl Profile {
     /// Adds to the number of a stack in [`Profile::weighted`].
     pub fn add_weight(&mut self, metric: Metric, stack: WeightedStack) {
         self.table_of(metric).add(stack);
+    }
+
+    /// Begins the sampled stacks of allocations anew: each table holds all of the earlier ones.
+    pub(crate) fn begin_allocation_stacks(&mut self) {
+        for metric in [
+            Metric::SampledAllocatedBytes,
+            Metric::SampledAllocatedObjects,
+        ] {
+            *self.table_of(metric) = WeightedTable::new(metric);
+        }
+    }
+
+    /// Adds what objects of a class a sampled stack has allocated, as estimated.
+    pub(crate) fn add_allocation_stack(&mut self, class: NameId, trace: TraceId, made: Volume) {
+        for (metric, value) in [
+            (Metric::SampledAllocatedBytes, made.bytes),
+            (Metric::SampledAllocatedObjects, made.objects),
+        ] {
+            let class = Some(class);
+            let stack = WeightedStack {
+                trace,
+                class,
+                value,
+            };
+            self.add_weight(metric, stack);
+        }
     }
 
     /// Adds threads that were parked at locks of a class.

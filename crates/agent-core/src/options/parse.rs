@@ -444,7 +444,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Sampled stacks are those of sites, and have a table of the text form only.
+    /// Sampled stacks are those of sites.
     fn check_stacks(&self) -> Result<(), OptionFault> {
         let options = &self.options;
         if !options.heap.stacks_sampled {
@@ -455,9 +455,6 @@ impl Parser {
                 "stacks",
                 "exact without heap=sites|all, or with alloc=",
             ));
-        }
-        if options.output.format == Format::Binary {
-            return Err(wrong("stacks", "exact with format=b"));
         }
         Ok(())
     }

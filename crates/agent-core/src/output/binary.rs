@@ -11,7 +11,9 @@ use crate::mutf8::encode;
 use crate::options::Mode;
 use hprof::{AllocSite, Frame, Header, IdSize, ObjectId, Record, RecordTag, Serial, Writer};
 use hprof_text::TextLine;
-use profile::{ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, Volume};
+use profile::{
+    ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, StackShare, Volume,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
 use std::path::Path;
@@ -390,6 +392,24 @@ impl Emit for BinaryOutput {
     }
 
     fn estimates(&mut self, _: &mut Context<'_>, _: &SiteTable, _: u64) {}
+
+    fn allocation_stacks(&mut self, context: &mut Context<'_>, samples: u64, rows: &[StackShare]) {
+        let mut body = samples.to_be_bytes().to_vec();
+        for row in rows {
+            let class = self.class(context, class_of(row.of.class));
+            let traces = [row.of.site, row.of.stack].map(|trace| trace_serial(trace_of(trace)));
+            for word in [row.rank, class.0, traces[0].0, traces[1].0] {
+                body.extend(word.to_be_bytes());
+            }
+            for word in [row.of.samples, row.allocated.objects, row.allocated.bytes] {
+                body.extend(word.to_be_bytes());
+            }
+            for part in [row.share.value, row.share.low, row.share.high] {
+                body.extend(part.to_be_bytes());
+            }
+        }
+        self.body(context.vm, RecordTag::AllocationStacks, &body);
+    }
 
     fn native(
         &mut self,

@@ -69,10 +69,8 @@ pub(crate) trait Emit: Send {
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>);
     /// CLASS ESTIMATES of a sampled allocation table.
     fn estimates(&mut self, context: &mut Context<'_>, table: &SiteTable, interval: u64);
-    /// ALLOCATION STACKS: so many samples of the stacks of sites; has no binary form.
-    fn allocation_stacks(&mut self, context: &mut Context<'_>, samples: u64, rows: &[StackShare]) {
-        let _ = (context, samples, rows);
-    }
+    /// ALLOCATION STACKS: so many samples of the stacks of sites.
+    fn allocation_stacks(&mut self, context: &mut Context<'_>, samples: u64, rows: &[StackShare]);
     /// NATIVE: these rows of a table of blocks, whose class is the library.
     fn native(
         &mut self,

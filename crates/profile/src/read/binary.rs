@@ -326,6 +326,18 @@ impl Builder<'_> {
                 let row = |row: &[u8]| [&row[..8], &row[8..]].map(|bytes| sane(real(bytes)));
                 self.variances = body.chunks_exact(16).map(row).collect();
             }
+            Some(RecordTag::AllocationStacks) if body.len() >= 8 => {
+                self.profile.begin_allocation_stacks();
+                for row in body[8..].chunks_exact(64) {
+                    let class = self.class(Serial(number(&row[4..8]) as u32));
+                    let trace = self.trace(Serial(number(&row[12..16]) as u32));
+                    let allocated = Volume {
+                        objects: number(&row[24..32]),
+                        bytes: number(&row[32..40]),
+                    };
+                    self.profile.add_allocation_stack(class, trace, allocated);
+                }
+            }
             Some(RecordTag::WideAllocSites) => {
                 let variances = std::mem::take(&mut self.variances);
                 self.profile.sites = Some(self.wide_sites(body, &variances));

@@ -201,26 +201,19 @@ impl Builder {
             }
 
             TextRecord::AllocationStacksBegin { .. } => {
-                self.profile.begin_weights(Metric::SampledAllocatedBytes);
-                self.profile.begin_weights(Metric::SampledAllocatedObjects);
+                self.profile.begin_allocation_stacks();
             }
             TextRecord::AllocationStack(row) => {
-                let class = Some(self.name(row.class));
+                let class = self.name(row.class);
                 let trace = match row.trace {
                     0 => TraceId::EMPTY,
                     serial => self.find(serial),
                 };
-                for (metric, value) in [
-                    (Metric::SampledAllocatedBytes, row.bytes),
-                    (Metric::SampledAllocatedObjects, row.objects),
-                ] {
-                    let stack = WeightedStack {
-                        trace,
-                        class,
-                        value,
-                    };
-                    self.profile.add_weight(metric, stack);
-                }
+                let allocated = Volume {
+                    objects: row.objects,
+                    bytes: row.bytes,
+                };
+                self.profile.add_allocation_stack(class, trace, allocated);
             }
             TextRecord::MonitorDumpBegin => {
                 self.profile.monitor_dumps.push(MonitorDump::default());

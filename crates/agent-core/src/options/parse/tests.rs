@@ -101,10 +101,6 @@ fn faults_have_the_originals_texts() {
             "stacks option value must be exact without heap=sites|all, or with alloc=",
         ),
         (
-            "heap=sites,stacks=sampled,format=b",
-            "stacks option value must be exact with format=b",
-        ),
-        (
             "memory=1m",
             "memory option value must be a size from 16m on, such as 256m",
         ),
