@@ -113,13 +113,18 @@ impl NativeFrames {
 
     /// Libraries may have come and gone.
     pub(super) fn follow_libraries(&self, memory: &Memory) {
-        if symbols::all().follow_libraries() {
+        if symbols::all().follow_libraries(memory) {
             unwind_tables::follow_libraries(memory);
         }
     }
 
     /// Where the frames of a slot are, innermost first. The caller is its only user.
-    pub(super) fn places(&self, slot: &Slot, names: &mut KernelNames) -> Vec<Place> {
+    pub(super) fn places(
+        &self,
+        slot: &Slot,
+        names: &mut KernelNames,
+        memory: &Memory,
+    ) -> Vec<Place> {
         let [kernel, native] = slot.native.get().map(usize::from);
         if kernel + native == 0 {
             return Vec::new();
@@ -133,7 +138,7 @@ impl NativeFrames {
         let mut symbols = symbols::all();
         // What is in no library is code of the VM, or the chain had ended before.
         let others = others[..native].iter();
-        places.extend(others.map_while(|pc| symbols.place_in_function(*pc)));
+        places.extend(others.map_while(|pc| symbols.place_in_function(*pc, memory)));
         places
     }
 }

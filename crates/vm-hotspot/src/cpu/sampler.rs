@@ -287,7 +287,7 @@ impl Sampler {
             // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
             let frames = unsafe { &*slot.frames.get() };
             let native = self.native.as_ref();
-            let native = native.map(|native| native.places(slot, &mut kernel));
+            let native = native.map(|native| native.places(slot, &mut kernel, &hotspot.memory));
             let mut state = hotspot.lock();
             let java: Vec<Frame> = jni.local_frame(16, || {
                 let row = |frame: &CallFrame| Frame {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use locks::{Mutex, Rank};
-use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
+use object::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef, SegmentFlags};
 use vmpi::Memory;
 
 use crate::cpu::unwind_rules::{Row, Rule, rows_of, rule_at};
@@ -93,19 +93,36 @@ impl Mapped {
         })
     }
 
-    /// The bytes of its file. The kernel's own library has none, and is whole in memory.
-    fn bytes(&self) -> Option<Vec<u8>> {
+    /// What was added to the addresses of its file, and the rules if they are wanted. Of the file only the parts are read
+    /// that say so: it may be larger than all memory of the program. The kernel's own library has no file.
+    fn read(&self, with_rules: bool) -> Option<(usize, Arc<[Row]>)> {
         if self.path != Path::new(VDSO) {
-            return fs::read(&self.path).ok();
+            let parts = ReadCache::new(File::open(&self.path).ok()?);
+            return self.read_in(&parts, with_rules);
         }
         let mut bytes = vec![0; self.end - self.begin];
         let memory = File::open("/proc/self/mem").ok()?;
         memory.read_exact_at(&mut bytes, self.begin as u64).ok()?;
-        Some(bytes)
+        self.read_in(&*bytes, with_rules)
+    }
+
+    fn read_in<'f>(
+        &self,
+        bytes: impl ReadRef<'f>,
+        with_rules: bool,
+    ) -> Option<(usize, Arc<[Row]>)> {
+        let file = object::File::parse(bytes).ok()?;
+        let bias = self.bias(&file)?;
+        let section = file.section_by_name(".eh_frame").filter(|_| with_rules);
+        let rows = section.and_then(|section| {
+            let data = section.data().ok()?;
+            Some(rows_of(data, section.address()))
+        });
+        Some((bias, rows.unwrap_or_default().into()))
     }
 
     /// What was added to the addresses of the file.
-    fn bias(&self, file: &object::File<'_>) -> Option<usize> {
+    fn bias<'f>(&self, file: &object::File<'f, impl ReadRef<'f>>) -> Option<usize> {
         let part = file.segments().find(|part| {
             let (offset, size) = part.file_range();
             // The first page of a part may begin before the part.
@@ -161,22 +178,12 @@ fn add(known: &mut Known, mapped: &Mapped, memory: &Memory) {
     if index == MOST {
         return;
     }
-    let Some(bytes) = mapped.bytes() else {
-        return;
-    };
-    let Ok(file) = object::File::parse(&*bytes) else {
-        return;
-    };
-    let Some(bias) = mapped.bias(&file) else {
-        return;
-    };
     let rows = known.files.get(&mapped.path).cloned();
+    let Some((bias, read)) = mapped.read(rows.is_none()) else {
+        return;
+    };
     let rows = rows.unwrap_or_else(|| {
-        let rows = file.section_by_name(".eh_frame").and_then(|section| {
-            let data = section.data().ok()?;
-            Some(rows_of(data, section.address()))
-        });
-        let rows: Arc<[Row]> = rows.unwrap_or_default().into();
+        let rows = read;
         let bytes = size_of_val(&*rows) as u64;
         if known.bytes + bytes > memory.native.limit() / SHARE {
             return Arc::default();

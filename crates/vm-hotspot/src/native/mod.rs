@@ -16,6 +16,7 @@
 
 mod blocks;
 pub(crate) mod clib;
+mod functions;
 mod hooks;
 mod memory;
 mod objects;
@@ -203,7 +204,7 @@ impl Malloc {
     fn name_new(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni, forget: bool) {
         let mut named = self.named.lock();
         if forget {
-            symbols::all().forget_addresses();
+            symbols::all().forget_addresses(&hotspot.memory);
         }
         let first = named.len();
         for number in self.stacks.numbers(first) {
@@ -212,7 +213,7 @@ impl Malloc {
             let places: Vec<Place> = stack
                 .native
                 .iter()
-                .filter_map(|pc| symbols.place(*pc))
+                .filter_map(|pc| symbols.place(*pc, &hotspot.memory))
                 .collect();
             drop(symbols);
             let mut state = hotspot.lock();

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use locks::{Mutex, MutexGuard, Rank};
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use vmpi::{Memory, Worth};
+
+use crate::native::functions::Functions;
 
 /// Libraries that only pass an allocation on: it is counted for who called them.
 const CARRIERS: [&str; 8] = [
@@ -38,19 +40,12 @@ impl Place {
     }
 }
 
-/// Functions of a file.
-#[derive(Default)]
-struct Functions {
-    /// Those with a name: begin, end and name, by begin.
-    named: Vec<(u64, u64, String)>,
-    /// Where functions begin, with or without a name, in ascending order.
-    begins: Vec<u64>,
-}
-
 /// What was looked up.
 pub(crate) struct Symbols {
     files: FxHashMap<PathBuf, Functions>,
     known: FxHashMap<usize, Option<Place>>,
+    /// Bytes that the agent's memory was charged for what is known of addresses.
+    charged: u64,
     /// How many libraries had come and gone when addresses were last forgotten.
     changes: u64,
 }
@@ -74,65 +69,90 @@ impl Symbols {
         Self {
             files: FxHashMap::with_hasher(FxBuildHasher),
             known: FxHashMap::with_hasher(FxBuildHasher),
+            charged: 0,
             changes: 0,
         }
     }
 
     /// Forgets addresses: other libraries may be there now.
-    pub(super) fn forget_addresses(&mut self) {
+    pub(super) fn forget_addresses(&mut self, memory: &Memory) {
         self.known.clear();
+        memory
+            .native
+            .give(Worth::Names, std::mem::take(&mut self.charged));
+    }
+
+    /// Forgets everything, at the end of the recording that has this memory.
+    pub(crate) fn release(&mut self, memory: &Memory) {
+        self.forget_addresses(memory);
+        self.known = FxHashMap::default();
+        self.forget_files(memory);
+    }
+
+    fn forget_files(&mut self, memory: &Memory) {
+        for (_, functions) in std::mem::take(&mut self.files) {
+            functions.release(memory);
+        }
     }
 
     /// Forgets addresses if a library has come or gone since the last call. Whether one has.
-    pub(crate) fn follow_libraries(&mut self) -> bool {
+    pub(crate) fn follow_libraries(&mut self, memory: &Memory) -> bool {
         let changes = changes_of_libraries();
         let is_new = changes != self.changes;
         if is_new {
             self.changes = changes;
-            self.forget_addresses();
+            self.forget_addresses(memory);
         }
         is_new
     }
 
     /// Where the call that returns to `pc` is; `None` in no library, as in the VM's own code
     /// that calls native methods.
-    pub(crate) fn place(&mut self, pc: usize) -> Option<Place> {
+    pub(crate) fn place(&mut self, pc: usize, memory: &Memory) -> Option<Place> {
         if let Some(place) = self.known.get(&pc) {
             return place.clone();
         }
-        if self.known.len() >= MOST_KNOWN {
-            self.known.clear();
-        }
-        let place = self.look_up(pc.wrapping_sub(1));
-        self.known.insert(pc, place.clone());
+        let place = self.look_up(pc.wrapping_sub(1), memory);
+        self.remember(pc, place.clone(), memory);
         place
     }
 
+    /// Remembers where an address is, if there is memory for it.
+    fn remember(&mut self, pc: usize, place: Option<Place>, memory: &Memory) {
+        if self.known.len() >= MOST_KNOWN {
+            self.forget_addresses(memory);
+        }
+        let name = place.as_ref().map_or(0, |place| place.function.capacity());
+        let bytes = (name + 2 * size_of::<(usize, Option<Place>)>()) as u64;
+        if memory.native.take(Worth::Names, bytes) {
+            self.charged += bytes;
+            self.known.insert(pc, place);
+        }
+    }
+
     /// As [`Symbols::place`], of an instruction anywhere in a function: one without a name is called by its beginning.
-    pub(crate) fn place_in_function(&mut self, pc: usize) -> Option<Place> {
-        let mut place = self.place(pc)?;
+    pub(crate) fn place_in_function(&mut self, pc: usize, memory: &Memory) -> Option<Place> {
+        let mut place = self.place(pc, memory)?;
         if !place.function.starts_with("+0x") {
             return Some(place);
         }
         let (path, bias) = loaded_at(pc.wrapping_sub(1))?;
         let offset = (pc.wrapping_sub(1) - bias) as u64;
-        let begins = self.files.get(&path).map(|file| &*file.begins);
-        let begins = begins.unwrap_or_default();
-        let after = begins.partition_point(|begin| *begin <= offset);
-        place.function = match after.checked_sub(1) {
-            Some(at) => format!("+0x{:x}", begins[at]),
+        let file = self.files.get(&path);
+        place.function = match file.and_then(|file| file.begin_of(offset)) {
+            Some(begin) => format!("+0x{begin:x}"),
             None => NO_NAME.to_owned(),
         };
-        self.known.insert(pc, Some(place.clone()));
+        self.remember(pc, Some(place.clone()), memory);
         Some(place)
     }
 
-    fn look_up(&mut self, address: usize) -> Option<Place> {
+    fn look_up(&mut self, address: usize, memory: &Memory) -> Option<Place> {
         let (path, bias) = loaded_at(address)?;
         let offset = (address - bias) as u64;
         let name = path.file_name().map(|name| name.to_string_lossy());
         let function = self
-            .in_file(&path, offset)
+            .in_file(&path, offset, memory)
             .map_or_else(|| format!("+0x{offset:x}"), readable);
         Some(Place {
             library: name.as_deref().unwrap_or("unknown").into(),
@@ -141,19 +161,16 @@ impl Symbols {
     }
 
     /// The name that the file's own tables of symbols have.
-    fn in_file(&mut self, path: &Path, offset: u64) -> Option<&str> {
+    fn in_file(&mut self, path: &Path, offset: u64, memory: &Memory) -> Option<&str> {
         if !self.files.contains_key(path) {
             // A program may load libraries of other names for ever.
             if self.files.len() >= MOST_FILES {
-                self.files.clear();
+                self.forget_files(memory);
             }
-            let functions = functions_of(path).unwrap_or_default();
-            self.files.insert(path.to_owned(), functions);
+            self.files
+                .insert(path.to_owned(), Functions::of(path, memory));
         }
-        let functions = &self.files.get(path)?.named;
-        let after = functions.partition_point(|(begin, ..)| *begin <= offset);
-        let (_, end, name) = functions.get(after.checked_sub(1)?)?;
-        (offset < *end).then_some(name)
+        self.files.get(path)?.name_at(offset)
     }
 }
 
@@ -220,69 +237,6 @@ unsafe extern "C" fn look(
         search.name[..search.length].copy_from_slice(&name[..search.length]);
     }
     1
-}
-
-/// Where systems keep the symbols that were stripped from libraries, by the number of the build.
-const SEPARATE: &str = "/usr/lib/debug/.build-id";
-
-fn functions_of(path: &Path) -> Option<Functions> {
-    let bytes = std::fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let mut named = named_in(&file);
-    if file.symbols().next().is_none()
-        && let Some(path) = separate_symbols(&file)
-        && let Ok(bytes) = std::fs::read(path)
-        && let Ok(file) = object::File::parse(&*bytes)
-    {
-        named.extend(named_in(&file));
-    }
-    named.sort();
-    Some(Functions {
-        named,
-        begins: begins_of(&file).unwrap_or_default(),
-    })
-}
-
-fn separate_symbols(file: &object::File<'_>) -> Option<PathBuf> {
-    let build = file.build_id().ok()??;
-    let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (first, rest): (String, String) = (text(build.get(..1)?), text(&build[1..]));
-    Some(Path::new(SEPARATE).join(first).join(rest + ".debug"))
-}
-
-fn named_in(file: &object::File<'_>) -> Vec<(u64, u64, String)> {
-    // A stripped file has only what it exports.
-    let symbols = file
-        .symbols()
-        .chain(file.dynamic_symbols())
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
-    let named = symbols.filter_map(|symbol| {
-        let (begin, size) = (symbol.address(), symbol.size());
-        let name = symbol.name().ok()?;
-        Some((begin, begin.checked_add(size)?, name.to_owned()))
-    });
-    named.collect()
-}
-
-/// Where functions begin, by the table that finds the unwinding rules of each: version 1 with sorted pairs of offsets
-/// from the section's beginning (Linux Standard Base, "`.eh_frame_hdr`"). Stripped files have it, too.
-fn begins_of(file: &object::File<'_>) -> Option<Vec<u64>> {
-    /// Version, a relative pointer of 4 bytes, a count of 4 bytes, and pairs of 4 bytes from the section's beginning.
-    const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
-    let section = file.section_by_name(".eh_frame_hdr")?;
-    let bytes = section.data().ok()?;
-    if bytes.get(..4)? != USUAL {
-        return None;
-    }
-    let pairs = bytes.get(12..)?.chunks_exact(8);
-    let count = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?) as usize;
-    let begin = |pair: &[u8]| {
-        let offset = i32::from_le_bytes([pair[0], pair[1], pair[2], pair[3]]);
-        section.address().wrapping_add_signed(i64::from(offset))
-    };
-    let mut begins: Vec<u64> = pairs.take(count).map(begin).collect();
-    begins.sort_unstable();
-    Some(begins)
 }
 
 /// How many libraries were loaded and unloaded in all.
@@ -359,30 +313,45 @@ mod tests {
 
     #[test]
     fn an_address_is_found_in_its_library() {
+        let memory = Memory::default();
         let mut symbols = Symbols::new();
-        let place = symbols.place(libc::strlen as *const () as usize + 1);
-        let place = place.expect("a library");
-        assert!(place.library.starts_with("libc"), "{place:?}");
-        assert!(place.is_carrier(), "{place:?}");
-        let own = symbols.place(functions_of as *const () as usize + 1);
-        let own = own.expect("a library");
-        assert!(own.function.contains("functions_of"), "{own:?}");
-        assert_eq!(symbols.place(17), None);
+        let mut place = |address: usize| symbols.place(address, &memory);
+        let libc = place(libc::strlen as *const () as usize + 1).expect("a library");
+        assert!(libc.library.starts_with("libc"), "{libc:?}");
+        assert!(libc.is_carrier(), "{libc:?}");
+        let own = place(loaded_at as *const () as usize + 1).expect("a library");
+        assert!(own.function.contains("loaded_at"), "{own:?}");
+        assert_eq!(place(17), None);
         // Data of a library is no code.
-        let data = symbols.place((&raw const ALL).addr() + 1);
-        assert_eq!(data, None);
+        assert_eq!(place((&raw const ALL).addr() + 1), None);
+        assert!(memory.native.used() > 0);
+        symbols.release(&memory);
+        assert_eq!(memory.native.used(), 0);
+    }
+
+    #[test]
+    fn without_memory_a_function_has_no_name_and_nothing_is_remembered() {
+        let memory = Memory::new(vmpi::Budget::LEAST);
+        memory.native.charge(vmpi::Budget::LEAST);
+        let mut symbols = Symbols::new();
+        let address = loaded_at as *const () as usize + 1;
+        let place = symbols.place_in_function(address, &memory);
+        assert_eq!(place.expect("a library").function, NO_NAME);
+        assert!(symbols.known.is_empty());
+        assert_eq!(memory.native.used(), vmpi::Budget::LEAST);
     }
 
     #[test]
     fn a_function_without_a_name_is_called_by_its_beginning() {
+        let memory = Memory::default();
         let mut symbols = Symbols::new();
-        let begin = begins_of as *const () as usize;
-        symbols.place(begin + 1).expect("a library");
+        let begin = loaded_at as *const () as usize;
+        symbols.place(begin + 1, &memory).expect("a library");
         for file in symbols.files.values_mut() {
-            file.named.clear();
+            file.forget_names();
         }
-        symbols.forget_addresses();
-        let [first, later] = [1, 9].map(|at| symbols.place_in_function(begin + at));
+        symbols.forget_addresses(&memory);
+        let [first, later] = [1, 9].map(|at| symbols.place_in_function(begin + at, &memory));
         assert_eq!(first, later);
         let (_, bias) = loaded_at(begin).expect("this program");
         let name = format!("+0x{:x}", begin - bias);

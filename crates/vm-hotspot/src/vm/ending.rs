@@ -112,6 +112,7 @@ impl HotSpot {
         forget_end_hook(jni);
         self.drop_samples(jni);
         self.tracked.release(jni);
+        crate::native::symbols::all().release(&self.memory);
         if let Some(host) = self.host() {
             host.release(jni);
         }
