@@ -88,8 +88,8 @@ public final class HprofTracker {
     static final boolean stacksSampled;
     /** The same is at least this once very many objects were tracked, however many sites the thread has. */
     private static final int LEAST_EXACT = 6;
-    /** The same for all sites of a thread together is 64 - MANY_EXACT - 2 then: a table has four places or more for each site. */
-    private static final int MANY_EXACT = 45;
+    /** The same for all sites of a thread together is 62 - MANY_EXACT - 2 then: a table has four places or more for each site. */
+    private static final int MANY_EXACT = 43;
 
     // Set by native code before anything is counted; not constants to the compiler,
     // but to the JIT.
@@ -161,7 +161,7 @@ public final class HprofTracker {
      * mask (every mask+1st is tracked) and whose high half is the site's number.
      */
     long[] sites;
-    /** 64 minus the binary logarithm of the number of sites that fit. */
+    /** 64 minus the binary logarithm of the length of sites. */
     int sitesShift;
     /** Objects that native code is to track, once there are as many as fit; null if each is tracked at once. */
     Object[] pending;
@@ -186,7 +186,7 @@ public final class HprofTracker {
     long node;
     /** Known transitions: (node, method); the node after the call and, in the upper half, how often it was called. */
     long[] edges;
-    /** 64 minus the binary logarithm of the number of edges that fit. */
+    /** 64 minus the binary logarithm of the length of edges. */
     int edgesShift;
     /** Per node: own time, time with callees, stretches of time measured. */
     long[] costs;
@@ -212,16 +212,19 @@ public final class HprofTracker {
     /** The current thread's object, or null if it is not to be tracked. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
+        HprofTracker found = near(thread);
+        return found != null ? found : find(thread);
+    }
+
+    /** The current thread's object if it is where one looks first, else null. */
+    private static HprofTracker near(Thread thread) {
         HprofTracker found = recent;
         if (found.owner == thread) {
             return found;
         }
         HprofTracker[] all = table;
         found = all[id(thread) & all.length - 1];
-        if (found.owner == thread) {
-            return found;
-        }
-        return find(thread);
+        return found.owner == thread ? found : null;
     }
 
     /** The current thread's object, or null if its allocations are not to be counted. */
@@ -534,7 +537,7 @@ public final class HprofTracker {
         if (all == null) {
             return; // Code of a recording that has ended, in a thread that is known to another one.
         }
-        int at = (int) (key * SPREAD >>> sitesShift) << 2;
+        int at = (int) (key * SPREAD >>> sitesShift) & -4;
         if (all[at] != key && (at = probe(all, at, key)) < 0) {
             site(this, made, key, bytes);
             return;
@@ -636,10 +639,19 @@ public final class HprofTracker {
         sample(this, how, picked);
     }
 
+    // In what follows all that is seldom is called last: a compiler keeps in memory what is needed after a call.
+
     /** A method begins; the result is to be given back at its end. */
     @jdk.internal.vm.annotation.DontInline
     public static int enter(int method) {
-        HprofTracker tracker = get();
+        Thread thread = Thread.currentThread();
+        HprofTracker found = near(thread);
+        return found != null ? found.push(method) : enterOther(thread, method);
+    }
+
+    @jdk.internal.vm.annotation.DontInline
+    private static int enterOther(Thread thread, int method) {
+        HprofTracker tracker = find(thread);
         return tracker == null ? -1 : tracker.push(method);
     }
 
@@ -650,10 +662,7 @@ public final class HprofTracker {
             return -1; // As in count.
         }
         if (at + 2 > open.length) {
-            open = growStack();
-            if (open == null) {
-                return -1;
-            }
+            return growStack() ? pushHere(method) : -1;
         }
         long now = perThread ? cpu : clock[0];
         long before = node;
@@ -661,22 +670,32 @@ public final class HprofTracker {
         depth = at + 2;
         long key = before << 33 | method;
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        int slot = place(before, method);
         // Both are read before they are compared, so that the VM checks one index only.
         long known = all[slot];
         long word = all[slot + 1];
-        if (known == key) {
-            word += CALL;
-            all[slot + 1] = word;
-        } else {
-            word = step(key, slot);
+        if (known != key) {
+            return step(at, key, now, slot);
         }
+        word += CALL;
+        all[slot + 1] = word;
+        return lead(at, key, now, word);
+    }
+
+    /** The same, called: after what is seldom. */
+    @jdk.internal.vm.annotation.DontInline
+    private int pushHere(int method) {
+        return push(method);
+    }
+
+    /** A method has begun: the word of its edge leads to its node. */
+    private int lead(int at, long key, long now, long word) {
         node = word & (NODE | EACH);
         int left = countdown - 1;
         countdown = left;
         // The highest bit of an int is that of EACH.
         if (((int) word | left) < 0 || now != seen) {
-            entered(at, key, now);
+            return entered(at, key, now);
         }
         return at;
     }
@@ -684,16 +703,24 @@ public final class HprofTracker {
     /** A method begins that leads to no other code; the result is to be given back at its end. */
     @jdk.internal.vm.annotation.DontInline
     public static int leaf(int method) {
-        HprofTracker tracker = get();
+        Thread thread = Thread.currentThread();
+        HprofTracker found = near(thread);
+        return found != null ? found.touch(method) : leafOther(thread, method);
+    }
+
+    @jdk.internal.vm.annotation.DontInline
+    private static int leafOther(Thread thread, int method) {
+        HprofTracker tracker = find(thread);
         return tracker == null ? -1 : tracker.touch(method);
     }
 
     /** Counts a call that no one can find open, unless time is measured: then it is one like others. */
     private int touch(int method) {
         long now = perThread ? cpu : clock[0];
-        long key = node << 33 | method;
+        long present = node;
+        long key = present << 33 | method;
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        int slot = place(present, method);
         int left = countdown - 1;
         if (all == null) {
             return -1; // As in count.
@@ -701,29 +728,38 @@ public final class HprofTracker {
         long known = all[slot];
         long word = all[slot + 1];
         if (known != key || ((int) word | left) < 0 || now != seen) {
-            return push(method);
+            return pushHere(method);
         }
         all[slot + 1] = word + CALL;
         countdown = left;
         return -1;
     }
 
+    /** A method has begun whose edge is not at its first place, or new. */
     @jdk.internal.vm.annotation.DontInline
-    private long step(long key, int slot) {
+    private int step(int at, long key, long now, int slot) {
         long[] all = edges;
         while (all[slot] != key) {
             if (all[slot] == 0) {
-                return edge(this, key) | EACH;
+                return lead(at, key, now, edge(this, key) | EACH);
             }
             slot = slot + 2 & all.length - 1;
         }
-        return all[slot + 1] += CALL;
+        return lead(at, key, now, all[slot + 1] += CALL);
+    }
+
+    /**
+     * The first place of the edge from a node by a method: that of its key, with the product in two parts, because one is
+     * known long before the node, which comes back from memory.
+     */
+    private int place(long before, int method) {
+        return (int) (before * (SPREAD << 33) + method * SPREAD >>> edgesShift) & -2;
     }
 
     /** Where an edge is, or -1. */
     private int slot(long key) {
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) << 1;
+        int slot = (int) (key * SPREAD >>> edgesShift) & -2;
         while (all[slot] != key) {
             if (all[slot] == 0) {
                 return -1;
@@ -749,21 +785,22 @@ public final class HprofTracker {
         }
     }
 
-    /** Null if memory is short: the program has not requested any, so it receives no error, and the call is not counted. */
-    private long[] growStack() {
+    /** False if memory is short: the program has not requested any, so it receives no error, and the call is not counted. */
+    @jdk.internal.vm.annotation.DontInline
+    private boolean growStack() {
         if (!mayGrow()) {
-            return null;
+            return false;
         }
         long[] larger;
         try {
             larger = new long[stack.length * 2];
         } catch (OutOfMemoryError e) {
-            return null;
+            return false;
         }
         refused = 0;
         System.arraycopy(stack, 0, larger, 0, stack.length);
         stack = larger;
-        return larger;
+        return true;
     }
 
     /** The method that began with the result {@code at} ends. */
@@ -776,7 +813,18 @@ public final class HprofTracker {
     /** The same, of a call that is on the stack of open calls. */
     @jdk.internal.vm.annotation.DontInline
     private static void end(int at) {
-        HprofTracker tracker = get();
+        Thread thread = Thread.currentThread();
+        HprofTracker found = near(thread);
+        if (found != null) {
+            found.pop(at);
+        } else {
+            endOther(thread, at);
+        }
+    }
+
+    @jdk.internal.vm.annotation.DontInline
+    private static void endOther(Thread thread, int at) {
+        HprofTracker tracker = find(thread);
         if (tracker != null) {
             tracker.pop(at);
         }
@@ -850,9 +898,9 @@ public final class HprofTracker {
 
     // The slow parts are never inlined: what contains them would be too large to be.
 
-    /** The slow part of a method's begin: {@code at} is where it stands in the stack. */
+    /** The slow part of a method's begin: {@code at} is where it stands in the stack, and the result. */
     @jdk.internal.vm.annotation.DontInline
-    private void entered(int at, long key, long now) {
+    private int entered(int at, long key, long now) {
         boolean wasTimed = start != 0;
         if (now != seen) {
             cross(at - 2);
@@ -875,15 +923,16 @@ public final class HprofTracker {
                 node = present & NODE;
             }
             if (!isChosen) {
-                return;
+                return at;
             }
             weight = SOME_LOG2;
         }
         if ((starts == null || starts.length <= at >> 1) && !growStarts()) {
-            return;
+            return at;
         }
         stack[at] |= MEASURED | (long) weight << WEIGHT;
         starts[at >> 1] = beginStretch(weight, at);
+        return at;
     }
 
     /** Whether the node with these costs is measured now and then only; if not, once more now. */

@@ -157,7 +157,7 @@ mod tests {
         let a = call(&mut contexts, 0, 1);
         let b = call(&mut contexts, a, 2);
         let edge = |from: u32, method: i64, to: u32, calls: i64| {
-            let word = i64::from(to) | EACH | CALL * calls;
+            let word = i64::from(to) | EACH | (CALL * calls);
             [i64::from(from) << 33 | method, word]
         };
         let edges = [edge(0, 1, a, 7), edge(a, 2, b, 5), edge(b, 2, b, 3), [0; 2]].concat();

@@ -15,7 +15,7 @@ use crate::vm::spares::{Spare, Spares, Stop, with_spares};
 
 /// Entries a thread starts with: sites, edges of calling contexts.
 pub(crate) const FIRST_SITES: usize = 512;
-pub(crate) const FIRST_EDGES: usize = 2048;
+pub(crate) const FIRST_EDGES: usize = 4096;
 /// Nodes a thread's cost array has room for at first, and words of open calls.
 pub(crate) const FIRST_NODES: usize = 512;
 pub(crate) const FIRST_STACK: usize = 2048;
@@ -527,10 +527,9 @@ impl Tracker {
         object: Object,
         at: (FieldPtr, FieldPtr),
         (array, words): (Object, &[i64]),
-        stride: usize,
     ) {
         jni.set_longs(array, 0, words);
-        let shift = 64 - (words.len() / stride).trailing_zeros();
+        let shift = 64 - words.len().trailing_zeros();
         for object in [Some(object), self.home_of_guest(jni, object)] {
             let Some(object) = object else { continue };
             jni.set_object(object, at.0, Some(array));
@@ -547,7 +546,7 @@ impl Tracker {
     /// Puts the site entries in another array, which is as long; by the owner only.
     pub(crate) fn set_sites(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
         let at = (self.sites, self.sites_shift);
-        self.set_table(jni, object, at, (array, words), SITE_WORDS);
+        self.set_table(jni, object, at, (array, words));
     }
 
     /// The objects a thread has gathered, with the words of each (site, and bytes if
@@ -622,7 +621,7 @@ impl Tracker {
     /// Puts the edges in another array, which is as long; by the owner only.
     pub(crate) fn set_edges(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
         let at = (self.edges, self.edges_shift);
-        self.set_table(jni, object, at, (array, words), EDGE_WORDS);
+        self.set_table(jni, object, at, (array, words));
     }
 
     /// All costs.

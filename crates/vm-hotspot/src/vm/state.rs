@@ -43,6 +43,8 @@ pub(crate) const MOST_FRAMES: usize = 2048;
 /// Entries of a thread's tables for each key: what runs often is to be found at the
 /// first look, because only that is compiled into its callers for good.
 const SPARSE: usize = 4;
+/// The same of edges, which take half as much: one that is not at its first place costs several times as much.
+const SPARSE_EDGES: usize = 8;
 /// Track mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
 const OFF: i64 = i32::MAX as i64;
 
@@ -578,7 +580,7 @@ impl State {
             more: [0, (8 * COST_WORDS * (room - counters.room)) as u64],
         });
         let edges = counters.edge_keys.len();
-        let edges = ((counters.n_edges + 1) * SPARSE > edges).then(|| Larger {
+        let edges = ((counters.n_edges + 1) * SPARSE_EDGES > edges).then(|| Larger {
             words: EDGE_WORDS * 2 * edges,
             more: [costs::EDGE_KEY, 8 * EDGE_WORDS as u64].map(|each| each * edges as u64),
         });
