@@ -84,7 +84,7 @@ public class Billions {
         long garbage = Math.max(0, objects - links - folders - values - pages - 3);
         long total = 3 + pages + links + folders + values + garbage;
         if (FIRST + total >= 1L << 32) throw new IllegalArgumentException("4-byte ids allow no more than 2^32 objects");
-        try (FileChannel out = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)) {
+        try (FileChannel out = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
             new Billions(out).write(file, weaves, trees, pages, garbage);
         }
     }
@@ -157,7 +157,7 @@ public class Billions {
             archive, 1 + folders, arrayBytes(trees) + 16 * folders,
             catalog, 1 + pages + values - shared, arrayBytes(pages) + pages * arrayBytes(PAGE) + 16 * (values - shared),
             shared, 16 * shared, pairs);
-        Files.writeString(Path.of(file + ".expected.json"), truth);
+        Files.writeString(Path.of(file + ".expected.json"), truth, StandardOpenOption.CREATE_NEW);
         System.out.print(truth);
     }
 }

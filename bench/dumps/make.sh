@@ -35,6 +35,7 @@ make() { # NAME JDK SOURCE: compiles and runs SOURCE; the words after it are opt
 
 for name; do
     out=$half/$name.hprof
+    rm -f "$out" "$out.expected.json" # of a run that was stopped
     case $name in
         # strings, maps, lists, a long linked list, a random graph: 1.0 million objects
         d50) make d50 "$jdk17" Shop -XX:+UseG1GC -- 16000 "$out" ;;

@@ -27,6 +27,8 @@ pub struct Options {
     pub threads: usize,
     /// Use 40-bit numbers for objects even where 32 bits would do (for tests).
     pub wide: bool,
+    /// Use 40-bit numbers for sizes even where those of objects would do (for tests).
+    pub wide_sizes: bool,
     /// Records what each phase of a build costs.
     pub phases: Phases,
 }

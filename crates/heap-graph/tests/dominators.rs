@@ -71,11 +71,12 @@ proptest! {
         encoding in prop_oneof![Just(Encoding::Fields), Just(Encoding::Arrays), Just(Encoding::Mixed)],
         wide_ids in any::<bool>(),
         wide_numbers in any::<bool>(),
+        wide_sizes in any::<bool>(),
     ) {
         let size = if wide_ids { IdSize::Eight } else { IdSize::Four };
         let dump = dump_of(&graph, encoding, size);
         let file = written(&dump.heap.bytes());
-        let heap = open(file.path(), &plain(wide_numbers));
+        let heap = open(file.path(), &Options { wide_sizes, ..plain(wide_numbers) });
         prop_assert_eq!(lines(&heap), want(&dump.heap.plain_graph()));
     }
 
@@ -149,9 +150,14 @@ proptest! {
         let dump = dump_of(&graph, encoding, IdSize::Eight).heap.segments_of(200_000);
         let file = written(&dump.bytes());
         let want = want(&dump.plain_graph());
-        for (wide, max_memory) in [(false, None), (true, None), (true, Some(1 << 20))] {
-            let heap = open(file.path(), &Options { max_memory, ..plain(wide) });
-            prop_assert!(lines(&heap) == want, "wide {wide}, memory {max_memory:?}");
+        for (wide, wide_sizes, max_memory) in [
+            (false, false, None),
+            (false, true, None),
+            (true, true, None),
+            (true, true, Some(1 << 20)),
+        ] {
+            let heap = open(file.path(), &Options { max_memory, wide_sizes, ..plain(wide) });
+            prop_assert!(lines(&heap) == want, "wide {wide}, sizes {wide_sizes}, memory {max_memory:?}");
         }
     }
 }

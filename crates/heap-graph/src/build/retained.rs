@@ -1,6 +1,6 @@
 //! Retained sizes of every object: its dominator subtree.
 
-use super::cell::Cell;
+use super::cell::{Cell, Wide};
 use super::graph::Job;
 use super::groups::{Groups, Node};
 use super::output::Sizes;
@@ -89,8 +89,10 @@ pub(crate) fn write<C: Cell>(
     sizes: &Sizes<'_>,
     total: u64,
 ) -> Result<Reached, HeapError> {
-    let reached = if total < C::LIMIT {
+    let reached = if total < C::LIMIT && !job.options.wide_sizes {
         objects::<C, C>(job, index, numbers, idom, n, sizes)?
+    } else if total < Wide::LIMIT {
+        objects::<C, Wide>(job, index, numbers, idom, n, sizes)?
     } else {
         objects::<C, u64>(job, index, numbers, idom, n, sizes)?
     };
