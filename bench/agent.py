@@ -245,8 +245,11 @@ def render(results):
 # Finding the JDKs and libraries.
 
 def jdk_name(home):
-    release = (home / "release").read_text() if (home / "release").is_file() else ""
-    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release)
+    if (home / "release").is_file():
+        said = (home / "release").read_text()
+    else:  # Debian's packages of JDK 8 have no such file.
+        said = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True).stderr
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', said)
     return found[1] if found else home.name
 
 

@@ -35,8 +35,9 @@ public final class HprofTracker {
     /** The same while allocations are counted, else a table without threads. */
     static HprofTracker[] counting = table;
     /**
-     * One of these, of a thread that has run lately: for that thread a processor need not wait for what the way through
-     * the table takes, which is half of the time of a call. Never that of a virtual thread, nor of one that has ended.
+     * One of these, of the thread that was the last to notice a tick: its calls need not wait for the way through the
+     * table, which is half of the time of a call. Never that of a virtual thread, nor of one that has ended. Allocations
+     * do without: they are fewer, and other threads' cost more then.
      */
     static HprofTracker recent = noThread;
     /** Objects of the virtual threads that live and have counted something, by thread id. */
@@ -141,7 +142,8 @@ public final class HprofTracker {
     /** Nanoseconds between two ticks, about. */
     private static final long TICK = 1060000;
 
-    /** The thread this belongs to. */
+    /** The thread this belongs to. Others look whether they are it (recent), so it is in no cache line with what it counts. */
+    @jdk.internal.vm.annotation.Contended
     Thread owner;
     /** Number by which native code knows the tables. */
     int id;
@@ -212,11 +214,15 @@ public final class HprofTracker {
     /** The current thread's object, or null if it is not to be tracked. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
-        HprofTracker found = near(thread);
-        return found != null ? found : find(thread);
+        HprofTracker[] all = table;
+        HprofTracker found = all[id(thread) & all.length - 1];
+        if (found.owner == thread) {
+            return found;
+        }
+        return find(thread);
     }
 
-    /** The current thread's object if it is where one looks first, else null. */
+    /** The same for calls, if it is where one looks first, else null. */
     private static HprofTracker near(Thread thread) {
         HprofTracker found = recent;
         if (found.owner == thread) {
@@ -230,12 +236,8 @@ public final class HprofTracker {
     /** The current thread's object, or null if its allocations are not to be counted. */
     private static HprofTracker counter() {
         Thread thread = Thread.currentThread();
-        HprofTracker found = recent;
-        if (found.owner == thread && allocations) {
-            return found;
-        }
         HprofTracker[] all = counting;
-        found = all[id(thread) & all.length - 1];
+        HprofTracker found = all[id(thread) & all.length - 1];
         if (found.owner == thread) {
             return found;
         }
@@ -330,13 +332,6 @@ public final class HprofTracker {
         countdown = 0;
         seen = perThread ? 0 : clock[0];
         muteNewArray = false;
-    }
-
-    /** Its thread runs. */
-    private void ran() {
-        if (recent != this && host == null) {
-            recent = this;
-        }
     }
 
     /** At the entry of a method: what its contexts have in common, with the number of the sites of its class. */
@@ -570,7 +565,6 @@ public final class HprofTracker {
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
-        ran();
         long objects = all[at + 1] + 1;
         long how = all[at + 3];
         HprofTracker keeper = host == null ? this : home;
@@ -1010,7 +1004,9 @@ public final class HprofTracker {
 
     /** The clock has ticked during the open calls up to {@code at}; since the last ones that know. */
     private void cross(int at) {
-        ran();
+        if (recent != this && host == null) {
+            recent = this;
+        }
         long[] open = stack;
         for (long before = seen; at >= 0 && (open[at] & CROSSED) == 0; at -= 2) {
             open[at] |= CROSSED;

@@ -10,6 +10,7 @@ use vmpi::{ClassId, ClassOptions, Frame, ThreadId, Trace};
 use crate::alloc::sites::SiteId;
 use crate::instrument::numbers::Numbers;
 use crate::vm::config::Config;
+use crate::vm::hotspot::HotSpot;
 use crate::vm::state::{At, MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 
 /// What allocates.
@@ -41,6 +42,39 @@ impl<'a> Maker<'a> {
     }
 }
 
+/// Frames of the current stack, innermost first.
+pub(crate) struct StackRows {
+    rows: Vec<FrameRow>,
+    /// The stack has no others.
+    is_whole: bool,
+}
+
+/// Frames above the allocating one that are expected: the tracker's, and constructors of the object's classes.
+const ABOVE: usize = TRACKER_FRAMES + 4;
+
+impl StackRows {
+    /// The first `depth` frames and some more.
+    fn read(env: Env<Live>, depth: usize, more: usize) -> Self {
+        let mut rows = vec![NOWHERE; depth + more];
+        let count = env.stack_into(None, &mut rows).unwrap_or(0);
+        rows.truncate(count);
+        Self {
+            rows,
+            is_whole: count < depth + more,
+        }
+    }
+}
+
+impl HotSpot {
+    /// The stack of the current thread, which allocates. The state is not to be locked meanwhile: reading a stack takes as
+    /// long as all else that is done for a sample, and other threads would wait.
+    pub(crate) fn allocating_stack(&self) -> Option<StackRows> {
+        let env = self.live()?;
+        let depth = (self.lock().depth as usize).min(MOST_FRAMES);
+        (depth > 0).then(|| StackRows::read(env, depth, ABOVE))
+    }
+}
+
 impl State {
     /// The site of an object that the current thread makes, whose stack is sampled.
     pub(crate) fn sampled_site(
@@ -51,7 +85,7 @@ impl State {
         by: Maker<'_>,
     ) -> SiteId {
         let frames = match options.stack {
-            true => self.allocating_frames((env, jni), class, by),
+            true => self.allocating_frames((env, jni), class, by, None),
             false => Vec::new(),
         };
         let thread = match config.per_thread || options.context {
@@ -68,8 +102,13 @@ impl State {
         site
     }
 
-    /// Reads the stack of an object that the current thread makes; it stands for `2^weight_log2` of its site.
-    pub(crate) fn sample_stack(&mut self, at: &At<'_>, site: SiteId, weight_log2: u32) {
+    /// Counts the stack of an object that the current thread makes; it stands for `2^weight_log2` of its site.
+    pub(crate) fn sample_stack(
+        &mut self,
+        at: &At<'_>,
+        (site, weight_log2): (SiteId, u32),
+        stack: Option<StackRows>,
+    ) {
         let Some((class, known, ..)) = self.sites.about(site) else {
             return;
         };
@@ -82,7 +121,7 @@ impl State {
             // Its stacks are not recorded.
             return;
         }
-        let frames = self.allocating_frames((at.env, at.jni), class, by);
+        let frames = self.allocating_frames((at.env, at.jni), class, by, stack);
         if first.is_some() && first != frames.first().copied() {
             let what = "allocations at stacks with a context-hash collision";
             *self.lost.entry(what).or_default() += 1;
@@ -97,31 +136,30 @@ impl State {
         self.sites.tallies.add(memory, (site, stack), weight_log2);
     }
 
-    /// The current stack from the frame that allocates an object of this class.
+    /// The current stack, if it was not read before, from the frame that allocates an object of this class.
     fn allocating_frames(
         &mut self,
         (env, jni): (Env<Live>, Jni),
         class: ClassId,
         by: Maker<'_>,
+        stack: Option<StackRows>,
     ) -> Vec<Frame> {
-        /// Constructors of an object's classes that are expected.
-        const CONSTRUCTORS: usize = 4;
         let depth = (self.depth as usize).min(MOST_FRAMES);
         if depth == 0 {
             return Vec::new();
         }
         let own = by.own();
-        let mut more = TRACKER_FRAMES + CONSTRUCTORS;
+        let mut more = ABOVE;
+        let mut stack = stack.unwrap_or_else(|| StackRows::read(env, depth, more));
         loop {
-            let mut rows = vec![NOWHERE; depth + more];
-            let count = env.stack_into(None, &mut rows).unwrap_or(0);
-            let rows = &rows[..count];
+            let rows = &stack.rows;
             let begin = self.allocator((env, jni), rows, class, own.as_deref());
-            let is_whole = count < depth + more || more > MOST_FRAMES;
-            if is_whole || begin + depth <= count {
+            let is_whole = stack.is_whole || more > MOST_FRAMES;
+            if is_whole || begin + depth <= rows.len() {
                 return self.registry.stack(env, jni, &rows[begin..], depth);
             }
             more *= 2;
+            stack = StackRows::read(env, depth, more);
         }
     }
 

@@ -52,7 +52,7 @@ impl Want {
         let of_sites = self.first_sites() * SITE_WORDS + gathered;
         let of_nodes = self.first_nodes() * COST_WORDS + self.first_stack();
         let of_calls = self.first_edges() * EDGE_WORDS + of_nodes;
-        let words = [(self.sites, of_sites), (self.calls, of_calls), (true, 32)];
+        let words = [(self.sites, of_sites), (self.calls, of_calls), (true, 64)];
         words
             .iter()
             .filter(|(is_wanted, _)| *is_wanted)

@@ -278,8 +278,11 @@ pub extern "system" fn Java_java_lang_HprofTracker_sample(
     enter_agent((), || {
         let (jni, tracker) = wrap(jni, tracker)?;
         let (site, _) = SiteId::of_word(how);
-        HotSpot::get()?.at(jni, tracker, |state, at| {
-            state.sample_stack(at, site, weight_log2.cast_unsigned());
+        let hotspot = HotSpot::get()?;
+        let mut stack = hotspot.allocating_stack();
+        hotspot.at(jni, tracker, |state, at| {
+            let sampled = (site, weight_log2.cast_unsigned());
+            state.sample_stack(at, sampled, stack.take());
             Ok(())
         })
     });

@@ -61,11 +61,17 @@ pub(crate) fn class_bytes(ids: ThreadIds, has_carriers: bool) -> Vec<u8> {
             let bytes = rename(bytes, "sun/misc/Unsafe", "jdk/internal/misc/Unsafe");
             rename(bytes, "Lsun/misc/Unsafe;", "Ljdk/internal/misc/Unsafe;")
         }
-        ThreadIds::Old => rename(
-            bytes,
-            "Ljdk/internal/vm/annotation/DontInline;",
-            "Ljava/lang/invoke/DontInline;",
-        ),
+        ThreadIds::Old => {
+            let annotations = "Ljdk/internal/vm/annotation/";
+            let mut bytes = bytes;
+            for (name, old) in [
+                ("DontInline;", "Ljava/lang/invoke/DontInline;"),
+                ("Contended;", "Lsun/misc/Contended;"),
+            ] {
+                bytes = rename(bytes, &format!("{annotations}{name}"), old);
+            }
+            bytes
+        }
     }
 }
 

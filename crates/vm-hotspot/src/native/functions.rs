@@ -84,7 +84,9 @@ impl Functions {
         let endian = header.endian()?;
         let sections = header.sections(endian, &cache)?;
         let has_all = sections.iter().any(|one| one.sh_type(endian) == SHT_SYMTAB);
-        self.add_names(&cache, endian, &sections, memory)?;
+        let named = self.add_names(&cache, endian, &sections, memory);
+        self.add_begins(&cache, endian, &sections, memory);
+        named?;
         if !has_all
             && let Some(path) = separate_symbols(&cache, endian, &sections)
             && let Ok(file) = File::open(path)
@@ -95,7 +97,6 @@ impl Functions {
             let sections = header.sections(endian, &cache)?;
             self.add_names(&cache, endian, &sections, memory)?;
         }
-        self.add_begins(&cache, endian, &sections, memory);
         Ok(())
     }
 
@@ -114,7 +115,7 @@ impl Functions {
             let names = sections.section(table.link(endian))?;
             // The tables themselves, while they are read.
             let size = table.sh_size(endian).saturating_add(names.sh_size(endian));
-            if !memory.native.take(Worth::Names, size) {
+            if !has_room(memory, size) {
                 continue;
             }
             let added = self.add_table(cache, endian, (table, names), memory);
@@ -178,7 +179,7 @@ impl Functions {
         };
         // Each pair of four bytes each gives one number of eight.
         let size = section.sh_size(endian);
-        if !memory.native.take(Worth::Names, size) {
+        if !has_room(memory, size) {
             return;
         }
         let begins = section.data(endian, cache).ok();
@@ -186,6 +187,11 @@ impl Functions {
         self.begins = begins.unwrap_or_default();
         self.charged += size;
     }
+}
+
+/// Whether the memory has room for so many bytes more, which a file says and which may be any number.
+fn has_room(memory: &Memory, bytes: u64) -> bool {
+    bytes <= memory.native.limit() && memory.native.take(Worth::Names, bytes)
 }
 
 /// Where functions begin by a section `.eh_frame_hdr` at this address.
