@@ -93,8 +93,8 @@ impl Mapped {
         })
     }
 
-    /// What was added to the addresses of its file, and the rules if they are wanted. Of the file only the parts are read
-    /// that say so: it may be larger than all memory of the program. The kernel's own library has no file.
+    /// What was added to the addresses of its file, and the rules if they are wanted. Only these parts of the file are
+    /// read: it may be larger than all memory of the program. The kernel's own library has no file.
     fn read(&self, with_rules: bool) -> Option<(usize, Arc<[Row]>)> {
         if self.path != Path::new(VDSO) {
             let parts = ReadCache::new(File::open(&self.path).ok()?);
