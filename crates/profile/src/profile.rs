@@ -95,23 +95,20 @@ impl Profile {
 
     /// Adds what objects of a class a sampled stack has allocated, as estimated.
     pub(crate) fn add_allocation_stack(&mut self, class: NameId, trace: TraceId, made: Volume) {
-        for (metric, value) in [
-            (Metric::SampledAllocatedBytes, made.bytes),
-            (Metric::SampledAllocatedObjects, made.objects),
-        ] {
-            let class = Some(class);
-            let stack = WeightedStack {
-                trace,
-                class,
-                value,
-            };
-            self.add_weight(metric, stack);
-        }
+        let of_bytes = (Metric::SampledAllocatedBytes, made.bytes);
+        let of_objects = (Metric::SampledAllocatedObjects, made.objects);
+        self.add_weights(class, trace, [of_bytes, of_objects]);
     }
 
     /// Adds threads that were parked at locks of a class.
     pub(crate) fn add_parks(&mut self, class: NameId, trace: TraceId, count: u64, parked_ns: u64) {
-        for (metric, value) in [(Metric::Parked, parked_ns), (Metric::Parks, count)] {
+        let of_time = (Metric::Parked, parked_ns);
+        self.add_weights(class, trace, [of_time, (Metric::Parks, count)]);
+    }
+
+    /// Adds two values of one stack and class.
+    fn add_weights(&mut self, class: NameId, trace: TraceId, values: [(Metric, u64); 2]) {
+        for (metric, value) in values {
             let class = Some(class);
             let stack = WeightedStack {
                 trace,

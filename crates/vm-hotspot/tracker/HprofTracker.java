@@ -36,7 +36,7 @@ public final class HprofTracker {
     static HprofTracker[] counting = table;
     /**
      * One of these, of the thread that was the last to notice a tick: its calls need not wait for the way through the
-     * table, which is half of the time of a call. Never that of a virtual thread, nor of one that has ended. Allocations
+     * table, a large part of the time of a call. Never that of a virtual thread, nor of one that has ended. Allocations
      * do without: they are fewer, and other threads' cost more then.
      */
     static HprofTracker recent = noThread;

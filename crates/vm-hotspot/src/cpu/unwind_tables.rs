@@ -183,15 +183,14 @@ fn add(known: &mut Known, mapped: &Mapped, memory: &Memory) {
         return;
     };
     let rows = rows.unwrap_or_else(|| {
-        let rows = read;
-        let bytes = size_of_val(&*rows) as u64;
+        let bytes = size_of_val(&*read) as u64;
         if known.bytes + bytes > memory.native.limit() / SHARE {
             return Arc::default();
         }
         known.bytes += bytes;
         memory.native.charge(bytes);
-        known.files.insert(mapped.path.clone(), Arc::clone(&rows));
-        rows
+        known.files.insert(mapped.path.clone(), Arc::clone(&read));
+        read
     });
     if rows.is_empty() {
         return;

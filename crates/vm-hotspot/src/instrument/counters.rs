@@ -6,6 +6,7 @@ use vmpi::{Memory, ThreadId, Worth};
 
 use crate::alloc::sites::{Seen, Sites};
 use crate::cpu::calls::Contexts;
+use crate::instrument::guests::Kind;
 use crate::instrument::tracker::{
     CALL, COST_WORDS, EDGE_WORDS, FIRST_EDGES, FIRST_NODES, FIRST_SITES, FIRST_STACK,
     PENDING_WORDS, SITE_WORDS, Tracker, calls_of, node_of,
@@ -160,11 +161,7 @@ impl State {
         let word = tracker.edge_word(jni, object, slot + 1);
         tracker.set_edge_words(jni, object, slot + 1, &[word & (CALL - 1)]);
         counters.emptied += 1;
-        let kind = counters.kind.and_then(|kind| usize::try_from(kind).ok());
-        let contexts = match kind.and_then(|kind| self.kinds.get_mut(kind)) {
-            Some(kind) => &mut kind.contexts,
-            None => &mut counters.contexts,
-        };
+        let contexts = counters.contexts_among(&mut self.kinds);
         contexts.forget_calls_of(node_of(word), calls_of(word));
     }
 
@@ -255,6 +252,15 @@ impl Counters {
         self.emptied += 1;
         self.seen.clear();
         self.keys.fill(0);
+    }
+
+    /// The contexts that the nodes of its edges are numbers of: its own, or those of its kind of virtual threads.
+    pub(crate) fn contexts_among<'a>(&'a mut self, kinds: &'a mut [Kind]) -> &'a mut Contexts {
+        let kind = self.kind.and_then(|kind| usize::try_from(kind).ok());
+        match kind.and_then(|kind| kinds.get_mut(kind)) {
+            Some(kind) => &mut kind.contexts,
+            None => &mut self.contexts,
+        }
     }
 
     /// Empties the table of edges of calling contexts, whose calls stay known. By its owner only.

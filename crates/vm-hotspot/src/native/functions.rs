@@ -134,33 +134,34 @@ impl Functions {
     ) -> object::read::Result<()> {
         let symbols = table.data_as_array::<object::elf::Sym64<Endianness>, _>(endian, cache)?;
         let texts = names.data(endian, cache)?;
-        let (before, texts_before) = (self.named.len(), self.names.len());
-        for symbol in symbols {
-            let (begin, size) = (symbol.st_value(endian), symbol.st_size(endian));
-            let is_function = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) && size > 0;
-            let name = texts.get(symbol.st_name(endian) as usize..);
-            let name = name.and_then(|text| text.split(|byte| *byte == 0).next());
-            let name = name.and_then(|name| std::str::from_utf8(name).ok());
-            if let (true, Some(end), Some(name)) = (is_function, begin.checked_add(size), name)
-                && let (Ok(at), Ok(length)) =
-                    (u32::try_from(self.names.len()), u32::try_from(name.len()))
+        let functions = || {
+            symbols.iter().filter_map(|symbol| {
+                let (begin, size) = (symbol.st_value(endian), symbol.st_size(endian));
+                let is_function = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) && size > 0;
+                let text = texts.get(symbol.st_name(endian) as usize..)?;
+                let name = text.split(|byte| *byte == 0).next()?;
+                let name = std::str::from_utf8(name).ok().filter(|_| is_function)?;
+                Some((begin, begin.checked_add(size)?, name))
+            })
+        };
+        // Counted first: names may overlap in the file, and be longer in all than their table.
+        let sum = |(count, length), (.., name): (u64, u64, &str)| (count + 1, length + name.len());
+        let (count, length) = functions().fold((0, 0), sum);
+        let bytes = (count * size_of::<Named>() + length) as u64;
+        if !has_room(memory, bytes) {
+            return Ok(());
+        }
+        self.charged += bytes;
+        self.named.reserve_exact(count);
+        self.names.reserve_exact(length);
+        for (begin, end, name) in functions() {
+            if let (Ok(at), Ok(length)) =
+                (u32::try_from(self.names.len()), u32::try_from(name.len()))
             {
                 self.names.push_str(name);
                 let name = (at, length);
                 self.named.push(Named { begin, end, name });
             }
-        }
-        self.named.shrink_to_fit();
-        self.names.shrink_to_fit();
-        let added = (self.named.len() - before) * size_of::<Named>();
-        let bytes = (added + self.names.len() - texts_before) as u64;
-        if memory.native.take(Worth::Names, bytes) {
-            self.charged += bytes;
-        } else {
-            self.named.truncate(before);
-            self.names.truncate(texts_before);
-            self.named.shrink_to_fit();
-            self.names.shrink_to_fit();
         }
         Ok(())
     }
@@ -191,7 +192,11 @@ impl Functions {
 
 /// Whether the memory has room for so many bytes more, which a file says and which may be any number.
 fn has_room(memory: &Memory, bytes: u64) -> bool {
-    bytes <= memory.native.limit() && memory.native.take(Worth::Names, bytes)
+    if bytes > memory.native.limit() {
+        memory.native.refuse();
+        return false;
+    }
+    memory.native.take(Worth::Names, bytes)
 }
 
 /// Where functions begin by a section `.eh_frame_hdr` at this address.

@@ -46,6 +46,8 @@ pub(crate) struct Symbols {
     known: FxHashMap<usize, Option<Place>>,
     /// Bytes that the agent's memory was charged for what is known of addresses.
     charged: u64,
+    /// Address of the memory that all of this is charged to; 0 if nothing is.
+    memory: usize,
     /// How many libraries had come and gone when addresses were last forgotten.
     changes: u64,
 }
@@ -70,12 +72,25 @@ impl Symbols {
             files: FxHashMap::with_hasher(FxBuildHasher),
             known: FxHashMap::with_hasher(FxBuildHasher),
             charged: 0,
+            memory: 0,
             changes: 0,
+        }
+    }
+
+    /// From now on all is charged to this memory. What an earlier recording has left, whose sampler was a moment behind
+    /// its end, is forgotten: this memory was not charged for it.
+    fn charge_to(&mut self, memory: &Memory) {
+        let address = std::ptr::from_ref(memory).addr();
+        if self.memory != address {
+            self.known.clear();
+            self.files.clear();
+            (self.charged, self.memory) = (0, address);
         }
     }
 
     /// Forgets addresses: other libraries may be there now.
     pub(super) fn forget_addresses(&mut self, memory: &Memory) {
+        self.charge_to(memory);
         self.known.clear();
         memory
             .native
@@ -84,9 +99,12 @@ impl Symbols {
 
     /// Forgets everything, at the end of the recording that has this memory.
     pub(crate) fn release(&mut self, memory: &Memory) {
-        self.forget_addresses(memory);
-        self.known = FxHashMap::default();
-        self.forget_files(memory);
+        if self.memory == std::ptr::from_ref(memory).addr() {
+            self.forget_addresses(memory);
+            self.known = FxHashMap::default();
+            self.forget_files(memory);
+            self.memory = 0;
+        }
     }
 
     fn forget_files(&mut self, memory: &Memory) {
@@ -109,6 +127,7 @@ impl Symbols {
     /// Where the call that returns to `pc` is; `None` in no library, as in the VM's own code
     /// that calls native methods.
     pub(crate) fn place(&mut self, pc: usize, memory: &Memory) -> Option<Place> {
+        self.charge_to(memory);
         if let Some(place) = self.known.get(&pc) {
             return place.clone();
         }
@@ -327,6 +346,23 @@ mod tests {
         assert!(memory.native.used() > 0);
         symbols.release(&memory);
         assert_eq!(memory.native.used(), 0);
+    }
+
+    #[test]
+    fn a_memory_gets_back_no_more_than_it_was_charged() {
+        let [first, second] = [(); 2].map(|()| Memory::default());
+        let mut symbols = Symbols::new();
+        let address = loaded_at as *const () as usize + 1;
+        symbols.place(address, &first).expect("a library");
+        symbols.release(&first);
+        // The sampler of the first recording is behind, and then the second one begins.
+        symbols.place(address, &first).expect("a library");
+        symbols.place(17, &second);
+        assert!(second.native.used() > 0);
+        symbols.release(&first);
+        symbols.forget_addresses(&second);
+        symbols.release(&second);
+        assert_eq!(second.native.used(), 0);
     }
 
     #[test]

@@ -566,12 +566,7 @@ impl State {
         let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
             return Ok(0);
         };
-        let kind = counters.kind.and_then(|kind| usize::try_from(kind).ok());
-        let kind = kind.filter(|kind| *kind < self.kinds.len());
-        let n_nodes = match kind {
-            Some(kind) => self.kinds[kind].contexts.len(),
-            None => counters.contexts.len(),
-        };
+        let n_nodes = counters.contexts_among(&mut self.kinds).len();
         let memory = Arc::clone(&self.registry.memory);
         // Room for the node that this call may add, and for the edge to it.
         let room = (n_nodes + 1).next_power_of_two();
@@ -592,10 +587,7 @@ impl State {
             tracker.set_costs(jni, object, array, &larger);
             counters.room = room;
         }
-        let contexts = match kind {
-            Some(kind) => &mut self.kinds[kind].contexts,
-            None => &mut counters.contexts,
-        };
+        let contexts = counters.contexts_among(&mut self.kinds);
         // When it is harvested, it gets a stack, which needs room then.
         let mut added = [0; 2];
         let mut may_add = |depth| {
@@ -625,10 +617,8 @@ impl State {
         } else if !has_edges {
             self.flushed += 1;
             let known = counters.empty_edges((jni, tracker, object));
-            match kind {
-                Some(kind) => self.kinds[kind].contexts.forget_calls(&known),
-                None => counters.contexts.forget_calls(&known),
-            }
+            let contexts = counters.contexts_among(&mut self.kinds);
+            contexts.forget_calls(&known);
         }
         let shift = shift_of(counters.edge_keys.len());
         let slot = find_slot(&counters.edge_keys, 1, shift, key);
