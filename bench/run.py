@@ -7,7 +7,7 @@
 
 Python 3.9 or newer, standard library only, Linux (it reads /proc). README.md says what each figure means.
 """
-import argparse, collections, datetime, json, math, os, platform, re, shutil, signal, statistics, subprocess, sys, threading, time
+import argparse, collections, datetime, json, math, os, platform, re, shlex, shutil, signal, statistics, subprocess, sys, threading, time
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
@@ -36,6 +36,10 @@ CASES = {
         "tenure": "histogram {dump}",
         "hprof-analyzer": "heap histogram {dump}",
         "haha": "{dump}"}),
+    "join": Case("join of all references with the objects that they lead to, from the index", "keep", False, {
+        "tenure": ["query", "{dump}", 'select count(*), sum(o.shallow) from "references" r join objects o on o.id = r.to_id']}),
+    "strings": Case("equal strings, from the index", "keep", False, {"tenure": "strings {dump}"}),
+    "collections": Case("fill of collections, from the index", "keep", False, {"tenure": "collections {dump}"}),
 }
 
 # Where a tool leaves its index, beside the dump ({stem} is the dump without its extension).
@@ -59,6 +63,9 @@ GOALS = [
     Goal("reopening: wall", "reopen", "wall", None, 0.010, "s", None),
     Goal("reopening: private memory", "reopen", "private", None, 20 * MIB, "bytes", None),
     Goal("index on disk per object", "index", "index_per_object", None, 13, "bytes", None),
+    Goal("join of all references: wall", "join", "wall", None, 20, "s", None),
+    Goal("equal strings: CPU", "strings", "cpu", None, 1.5, "s", None),
+    Goal("fill of collections: CPU", "collections", "cpu", None, 1.5, "s", None),
     Goal("small dump, end to end with report: wall", "report", "wall", None, 0.15, "s", 64 * MIB),
 ]
 
@@ -407,7 +414,8 @@ def render(results):
                  [(g.text, d, quantity(x, g.unit.replace("the peer", g.peer or "")), quantity(g.limit, g.unit.replace("the peer", g.peer or "")), v) for g, d, x, v in judge(results)]), ""]
     text += ["## What was run", ""]
     for name, case in CASES.items():
-        text.append(f"* {name}, {case.title}: " + "; ".join(f"`{t} {c}`" for t, c in case.commands.items()))
+        commands = {t: c if isinstance(c, str) else shlex.join(c) for t, c in case.commands.items()}
+        text.append(f"* {name}, {case.title}: " + "; ".join(f"`{t} {c}`" for t, c in commands.items()))
     return "\n".join(text) + "\n"
 
 # ---------------------------------------------------------------------------------------------------------------

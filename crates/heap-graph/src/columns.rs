@@ -4,7 +4,7 @@
 use crate::index::Tag;
 use crate::packed::{Column, Packed, width_for};
 use crate::{ClassIdx, Dominator, Heap, ObjIdx};
-use hprof::Bytes;
+use hprof::{Bytes, ObjectId};
 
 /// The columns of all objects, looked up once. What [`Heap`] answers for one object, this answers
 /// for many; an object number that the heap does not have is unreachable and of size 0.
@@ -78,20 +78,26 @@ impl Heap {
         }
     }
 
-    /// Classes of the objects from `first` on, in the order of numbers. Returns how many of `out`
+    /// Ids of the objects from `first` on, in the order of numbers. Returns how many of `out`
     /// were filled: less than requested only at the end.
+    pub fn read_ids(&self, first: ObjIdx, out: &mut [ObjectId]) -> usize {
+        let mut ids = self.ids_from(first);
+        self.read_block(first, out, |_| ids.next().unwrap_or(ObjectId::NULL))
+    }
+
+    /// Classes of the objects, as [`read_ids`](Self::read_ids).
     pub fn read_classes(&self, first: ObjIdx, out: &mut [ClassIdx]) -> usize {
         let columns = self.columns();
         self.read_block(first, out, |object| columns.class_of(object))
     }
 
-    /// Shallow sizes, as [`read_classes`](Self::read_classes).
+    /// Shallow sizes, as [`read_ids`](Self::read_ids).
     pub fn read_shallow(&self, first: ObjIdx, out: &mut [Bytes]) -> usize {
         let columns = self.columns();
         self.read_block(first, out, |object| columns.shallow(object))
     }
 
-    /// Retained sizes (0 for unreachable objects), as [`read_classes`](Self::read_classes).
+    /// Retained sizes (0 for unreachable objects), as [`read_ids`](Self::read_ids).
     pub fn read_retained(&self, first: ObjIdx, out: &mut [Bytes]) -> usize {
         let columns = self.columns();
         self.read_block(first, out, |object| columns.retained(object))
@@ -134,7 +140,12 @@ impl Heap {
         }
     }
 
-    fn read_block<T>(&self, first: ObjIdx, out: &mut [T], get: impl Fn(ObjIdx) -> T) -> usize {
+    fn read_block<T>(
+        &self,
+        first: ObjIdx,
+        out: &mut [T],
+        mut get: impl FnMut(ObjIdx) -> T,
+    ) -> usize {
         let count = self.len().saturating_sub(first.0).min(out.len() as u64);
         for (slot, at) in out.iter_mut().zip(first.0..first.0 + count) {
             *slot = get(ObjIdx(at));

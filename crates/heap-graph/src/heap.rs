@@ -351,13 +351,14 @@ impl Heap {
 
     /// All objects with their ids, in the order of ids: faster than asking for each.
     pub fn all_ids(&self) -> impl Iterator<Item = (ObjIdx, ObjectId)> + '_ {
-        crate::idmap::iter(
-            self.meta.id_shift,
-            self.blocks(),
-            self.index.array(Tag::IdNumbers),
-        )
-        .zip(0..)
-        .map(|(id, n)| (ObjIdx(n), ObjectId(id)))
+        let ids = self.ids_from(ObjIdx(0));
+        (0..).map(ObjIdx).zip(ids)
+    }
+
+    /// The ids of the objects from `first` on, in the order of numbers.
+    pub(crate) fn ids_from(&self, first: ObjIdx) -> impl Iterator<Item = ObjectId> + '_ {
+        let (blocks, numbers) = (self.blocks(), self.index.array(Tag::IdNumbers));
+        crate::idmap::iter_from(self.meta.id_shift, blocks, numbers, first.0).map(ObjectId)
     }
 
     fn packed(&self, tag: Tag, width: u32) -> Packed<'_> {

@@ -292,7 +292,7 @@ impl<'a> IdMap<'a> {
     #[inline]
     pub(crate) fn rank(&self, id: u64) -> Option<u64> {
         let mut number = [self.spot(id)];
-        ranks(self.blocks, &mut number);
+        self.ranks(&mut number);
         (number[0] != NO_NUMBER).then_some(number[0])
     }
 
@@ -345,13 +345,19 @@ impl<'a> IdMap<'a> {
     }
 }
 
-/// All ids of a map in order.
-pub(crate) fn iter<'a>(
+/// The ids of a map from number `first` on, in order.
+pub(crate) fn iter_from<'a>(
     shift: u32,
     blocks: &'a [Block],
     numbers: &'a [u64],
+    first: u64,
 ) -> impl Iterator<Item = u64> + 'a {
-    blocks.iter().zip(numbers).flat_map(move |(block, number)| {
+    let index = blocks.partition_point(|b| b[0] <= first).saturating_sub(1);
+    let before = blocks
+        .get(index)
+        .map_or(0, |block| first.saturating_sub(block[0]));
+    let (blocks, numbers) = (blocks.iter().skip(index), numbers.iter().skip(index));
+    let ids = blocks.zip(numbers).flat_map(move |(block, number)| {
         (1..8).flat_map(move |k| {
             let mut bits = block[k];
             std::iter::from_fn(move || {
@@ -362,7 +368,8 @@ pub(crate) fn iter<'a>(
                 })
             })
         })
-    })
+    });
+    ids.skip(before as usize)
 }
 
 /// The id of number `n` without a directory; 0 if there is no such number.
@@ -409,10 +416,10 @@ mod tests {
         sorted.dedup();
         assert_eq!(map.len(), sorted.len() as u64);
         assert_eq!(done.duplicates, (ids.len() - sorted.len()) as u64);
-        assert_eq!(
-            iter(shift, &done.blocks, &done.numbers).collect::<Vec<_>>(),
-            sorted
-        );
+        for first in (0..=sorted.len()).step_by(101) {
+            let ids = iter_from(shift, &done.blocks, &done.numbers, first as u64);
+            assert_eq!(ids.collect::<Vec<_>>(), sorted[first..]);
+        }
         // In order, with ids that are not there between, and in any order.
         let mut cursor = Cursor::default();
         let near = sorted

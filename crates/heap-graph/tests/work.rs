@@ -1,6 +1,6 @@
 //! How much is read and kept: exact numbers, no stopwatch.
 
-use heap_graph::{Control, Heap, Options, Progress, quick_histogram};
+use heap_graph::{Control, Heap, ObjIdx, Options, Progress, quick_histogram};
 use std::sync::Mutex;
 use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
@@ -115,6 +115,13 @@ fn many_ids_are_looked_up_together_as_they_are_one_by_one() {
     };
     let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("it opens");
     let ids: Vec<u64> = heap.all_ids().map(|(_, id)| id.0).collect();
+    for first in [0, 1, 700, heap.len() - 3, heap.len()] {
+        let mut block = [hprof::ObjectId::NULL; 9];
+        let read = heap.read_ids(ObjIdx(first), &mut block);
+        let block: Vec<u64> = block[..read].iter().map(|id| id.0).collect();
+        let rest = &ids[first as usize..];
+        assert_eq!(block, rest[..rest.len().min(9)]);
+    }
     // Known ones out of order, null, ids of nothing, and as many as do not fill the last group.
     let some = ids.iter().rev().step_by(7).take(1000).copied();
     let wanted: Vec<_> = some

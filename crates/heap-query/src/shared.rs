@@ -7,7 +7,13 @@ use heap_analysis::tables::class_references::{ClassReference, class_references};
 use heap_graph::{ClassIdx, Heap, ObjIdx, RefStrength, Strength};
 use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
+
+thread_local! {
+    /// The object whose id a table gave last to the query of this thread: in a join, it is requested of another table next.
+    static LAST: Cell<Option<(ObjectId, ObjIdx)>> = const { Cell::new(None) };
+}
 
 /// A running query.
 #[derive(Clone)]
@@ -74,6 +80,24 @@ pub(crate) struct Tree {
 pub(crate) const BLOCK: usize = 4096;
 
 impl Env {
+    /// The query gets the id of this object and may request the object next.
+    pub(crate) fn remember(id: ObjectId, object: ObjIdx) {
+        LAST.set(Some((id, object)));
+    }
+
+    /// A query begins, perhaps on another heap.
+    pub(crate) fn forget() {
+        LAST.set(None);
+    }
+
+    /// The object of an id.
+    pub(crate) fn find(&self, id: ObjectId) -> Option<ObjIdx> {
+        match LAST.get() {
+            Some((last, object)) if last == id => Some(object),
+            _ => self.heap.find(id),
+        }
+    }
+
     /// The classes of a readable name; several loaders may each have one.
     pub(crate) fn classes_named(&self, name: &str) -> &[ClassIdx] {
         let names = self.cache.names.get_or_init(|| {

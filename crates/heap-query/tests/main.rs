@@ -3,6 +3,7 @@
 mod common;
 mod jhat;
 mod jhat_help;
+mod joins;
 mod mat;
 mod oql;
 mod sql;

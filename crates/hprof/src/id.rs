@@ -60,8 +60,15 @@ impl FromStr for ObjectId {
             .strip_prefix("0x")
             .or_else(|| plain.strip_prefix("0X"))
             .or(rest);
-        let id = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        id.map(ObjectId).ok_or(NoObjectId)
+        let digits = digits
+            .filter(|digits| !digits.is_empty())
+            .ok_or(NoObjectId)?;
+        let mut id = 0u64;
+        for digit in digits.bytes() {
+            let value = char::from(digit).to_digit(16).filter(|_| id >> 60 == 0);
+            id = id << 4 | u64::from(value.ok_or(NoObjectId)?);
+        }
+        Ok(ObjectId(id))
     }
 }
 
@@ -118,12 +125,15 @@ mod tests {
             check(text, Some(16));
         }
         check(&ObjectId(u64::MAX).to_string(), Some(u64::MAX));
+        check("0x0000000000000000000aF", Some(0xaf));
         for text in [
             "10",
             "7f00",
             "",
             "@",
             "0x",
+            "0x+10",
+            "0x1_0",
             "@@10",
             "0x1ffffffffffffffff",
             "x",

@@ -227,7 +227,7 @@ fn object_of(env: &Env, context: &Context<'_>, at: usize) -> Option<ObjIdx> {
         ValueRef::Text(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
         _ => return None,
     };
-    env.heap.find(id)
+    env.find(id)
 }
 
 /// What a function of one object does.

@@ -87,6 +87,7 @@ pub(crate) fn class_columns(env: &Env, name: &str) -> Option<Vec<ColumnDef>> {
 
 /// Everything that a query can name, in a database that holds nothing itself.
 fn connect(env: &Env, rewritten: &Rewritten) -> Result<Connection, Error> {
+    Env::forget();
     let mut db = Connection::open_in_memory()?;
     let fixed = fixed();
     for (name, class, subclasses) in &rewritten.classes {

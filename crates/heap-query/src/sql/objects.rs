@@ -106,7 +106,7 @@ impl Source for Objects {
 
 /// In which order objects are visited.
 enum Walk {
-    One(Option<ObjIdx>),
+    One(Option<(ObjIdx, ObjectId)>),
     Blocks(Box<Blocks>),
     Classes(Classes),
     Largest(Box<Largest>),
@@ -129,9 +129,12 @@ fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
 }
 
 /// The object that is requested by its id.
-fn one_object(env: &Env, scan: &Scan) -> Option<ObjIdx> {
-    let id = scan.equal(ID).or_else(|| scan.equal(ADDRESS))?;
-    id.object_id().and_then(|id| env.heap.find(id))
+fn one_object(env: &Env, scan: &Scan) -> Option<(ObjIdx, ObjectId)> {
+    let id = scan
+        .equal(ID)
+        .or_else(|| scan.equal(ADDRESS))?
+        .object_id()?;
+    env.find(id).map(|object| (object, id))
 }
 
 /// The least whole number that a constraint admits, if it is a lower bound.
@@ -207,6 +210,7 @@ impl Filter {
 #[derive(Default)]
 struct Here {
     object: u64,
+    id: Option<ObjectId>,
     class: Option<ClassIdx>,
     shallow: Option<Bytes>,
     retained: Option<Bytes>,
@@ -218,6 +222,7 @@ struct Blocks {
     next: u64,
     at: usize,
     count: usize,
+    ids: Option<Vec<ObjectId>>,
     classes: Vec<ClassIdx>,
     shallow: Option<Vec<Bytes>>,
     retained: Option<Vec<Bytes>>,
@@ -229,11 +234,13 @@ impl Blocks {
             scan.used & 1 << column != 0 || scan.constraints.iter().any(|c| c.column == column)
         };
         let block = |wanted: bool| wanted.then(|| vec![Bytes(0); BLOCK]);
+        let wants_ids = wants(ID) || wants(ADDRESS);
         Blocks {
             lead: env.lead("objects"),
             next: 0,
             at: 0,
             count: 0,
+            ids: wants_ids.then(|| vec![ObjectId::NULL; BLOCK]),
             classes: vec![ClassIdx(0); BLOCK],
             shallow: block(wants(SHALLOW)),
             retained: block(wants(RETAINED)),
@@ -249,6 +256,9 @@ impl Blocks {
                 self.count = env.heap.read_classes(first, &mut self.classes);
                 if self.count == 0 {
                     return Ok(false);
+                }
+                if let Some(block) = &mut self.ids {
+                    env.heap.read_ids(first, block);
                 }
                 if let Some(block) = &mut self.shallow {
                     env.heap.read_shallow(first, block);
@@ -273,6 +283,7 @@ impl Blocks {
             if admits(&filter.shallow, shallow) && admits(&filter.retained, retained) {
                 *here = Here {
                     object: self.next - self.count as u64 + at as u64,
+                    id: self.ids.as_ref().map(|b| b[at]),
                     class: Some(class),
                     shallow,
                     retained,
@@ -439,7 +450,8 @@ impl Rows for ObjectRows {
             let found = match &mut self.walk {
                 Walk::One(one) => {
                     let found = one.take();
-                    here.object = found.map_or(0, |o| o.0);
+                    here.object = found.map_or(0, |(object, _)| object.0);
+                    here.id = found.map(|(_, id)| id);
                     found.is_some()
                 }
                 Walk::Blocks(blocks) => return blocks.next(&self.env, &self.filter, here),
@@ -459,9 +471,10 @@ impl Rows for ObjectRows {
     fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError> {
         let (env, heap) = (&self.env, &self.env.heap);
         let object = ObjIdx(self.here.object);
+        let id = || self.here.id.unwrap_or_else(|| heap.id(object));
         let class = || self.here.class.unwrap_or_else(|| heap.class_of(object));
         match column {
-            ID => out.object(heap.id(object)),
+            ID => out.object(id()),
             CLASS => out.text(&heap.class(class()).name),
             SHALLOW => out.size(self.here.shallow.unwrap_or_else(|| heap.shallow(object)).0),
             RETAINED => out.size(
@@ -479,7 +492,7 @@ impl Rows for ObjectRows {
             7 => out.maybe(env.root_kind(object).map(|k| k.name())),
             8 => out.maybe(heap.heap_name(object)),
             9 => out.int(i64::from(heap.allocation_trace(object).0)),
-            ADDRESS => out.int(heap.id(object).0 as i64),
+            ADDRESS => out.int(id().0 as i64),
             CLASS_ID => out.object(heap.class(class()).id),
             CLASS_NUMBER => out.int(i64::from(class().0)),
             13 if heap.is_reachable(object) => {
@@ -505,5 +518,5 @@ impl Rows for ObjectRows {
 pub(crate) fn named(env: &Env, value: Option<&Operand>) -> Option<ObjIdx> {
     value
         .and_then(Operand::object_id)
-        .and_then(|id: ObjectId| env.heap.find(id))
+        .and_then(|id: ObjectId| env.find(id))
 }

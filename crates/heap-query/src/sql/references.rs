@@ -12,6 +12,7 @@ use heap_graph::{
     ClassIdx, ContentSteps, ContentVisitor, Heap, ObjIdx, ObjectKind, RefStrength, Reference, Via,
 };
 use hprof::{BasicType, IdSize, ObjectId, read_id};
+use std::cell::Cell;
 
 const FROM_ID: usize = 0;
 const TO_ID: usize = 1;
@@ -94,6 +95,8 @@ impl Source for References {
             batch: Vec::new(),
             at: 0,
             array: None,
+            found: Vec::new(),
+            last_from: Cell::default(),
         }))
     }
 }
@@ -119,13 +122,29 @@ fn admits(flags: Option<&Vec<bool>>, class: impl FnOnce() -> ClassIdx) -> bool {
 }
 
 impl Filter {
-    /// The object of an id, if references to it are wanted.
-    fn target(&self, heap: &Heap, id: ObjectId) -> Option<ObjIdx> {
-        if self.target.is_some_and(|t| t != id) {
-            return None;
-        }
-        let target = heap.find(id)?;
-        admits(self.to.as_ref(), || heap.class_of(target)).then_some(target)
+    /// Whether references to an id may be wanted.
+    fn wants(&self, id: ObjectId) -> bool {
+        !id.is_null() && self.target.is_none_or(|target| target == id)
+    }
+
+    /// Whether references to an object are wanted, if those to its id may be.
+    fn admits_target(&self, heap: &Heap, target: ObjIdx) -> bool {
+        admits(self.to.as_ref(), || heap.class_of(target))
+    }
+
+    /// Finds the objects that the rows of a batch refer to, and drops the rows that are not wanted.
+    fn resolve(&self, heap: &Heap, batch: &mut Vec<Row>, found: &mut Vec<Option<ObjIdx>>) {
+        found.clear();
+        heap.find_all(batch.iter().map(|row| row.to_id), found);
+        let mut found = found.iter();
+        batch.retain_mut(|row| match found.next() {
+            _ if matches!(row.how, How::Array) => true,
+            Some(Some(target)) => {
+                row.to = *target;
+                self.admits_target(heap, *target)
+            }
+            _ => false,
+        });
     }
 }
 
@@ -133,6 +152,7 @@ impl Filter {
 struct Row {
     from: ObjIdx,
     from_class: ClassIdx,
+    /// Known when the batch has been [resolved](Filter::resolve).
     to: ObjIdx,
     to_id: ObjectId,
     how: How,
@@ -218,11 +238,11 @@ impl ContentVisitor for Collect<'_> {
                 return;
             };
             let to_id = read_id(bytes, self.ids);
-            if let Some(to) = self.filter.target(heap, to_id) {
+            if self.filter.wants(to_id) {
                 self.batch.push(Row {
                     from: object,
                     from_class: class,
-                    to,
+                    to: object,
                     to_id,
                     how: How::Field(field.declared_in, field.number, field.strength),
                 });
@@ -244,37 +264,27 @@ impl ContentVisitor for Collect<'_> {
             });
             return;
         }
-        for (number, element) in (0..).zip(elements.chunks_exact(self.ids.bytes())) {
-            let to_id = read_id(element, self.ids);
-            push_element(
-                self.heap,
-                self.filter,
-                object,
-                class,
-                (number, to_id),
-                self.batch,
-            );
-        }
+        let elements = elements.chunks_exact(self.ids.bytes());
+        let elements = (0..).zip(elements.map(|element| read_id(element, self.ids)));
+        push_elements(self.filter, object, class, elements, self.batch);
     }
 }
 
-fn push_element(
-    heap: &Heap,
+fn push_elements(
     filter: &Filter,
     from: ObjIdx,
     from_class: ClassIdx,
-    (number, to_id): (u32, ObjectId),
+    elements: impl Iterator<Item = (u32, ObjectId)>,
     batch: &mut Vec<Row>,
 ) {
-    if let Some(to) = filter.target(heap, to_id) {
-        batch.push(Row {
-            from,
-            from_class,
-            to,
-            to_id,
-            how: How::Element(number),
-        });
-    }
+    let wanted = elements.filter(|(_, to_id)| filter.wants(*to_id));
+    batch.extend(wanted.map(|(number, to_id)| Row {
+        from,
+        from_class,
+        to: from,
+        to_id,
+        how: How::Element(number),
+    }));
 }
 
 struct ReferenceRows {
@@ -285,6 +295,10 @@ struct ReferenceRows {
     /// The present row is the one before this.
     at: usize,
     array: Option<Array>,
+    /// What the references of the batch lead to.
+    found: Vec<Option<ObjIdx>>,
+    /// The object whose id was needed last.
+    last_from: Cell<Option<(ObjIdx, ObjectId)>>,
 }
 
 /// A long array that is being read, and the batch that continues after it.
@@ -303,7 +317,8 @@ impl ReferenceRows {
         let to_id = heap.id(reference.target);
         if reference.via == Via::Class
             || !admits(self.filter.from.as_ref(), || from_class)
-            || self.filter.target(heap, to_id).is_none()
+            || !self.filter.wants(to_id)
+            || !self.filter.admits_target(heap, reference.target)
         {
             return;
         }
@@ -325,17 +340,10 @@ impl ReferenceRows {
         if let Some(array) = &mut self.array {
             let found = self.env.heap.elements(array.object, array.next, LONG)?;
             let numbered = (array.next as u32..).zip(found.iter().copied());
-            for element in numbered {
-                let (object, class) = (array.object, array.class);
-                push_element(
-                    &self.env.heap,
-                    &self.filter,
-                    object,
-                    class,
-                    element,
-                    &mut self.batch,
-                );
-            }
+            let (object, class) = (array.object, array.class);
+            push_elements(&self.filter, object, class, numbered, &mut self.batch);
+            self.filter
+                .resolve(&self.env.heap, &mut self.batch, &mut self.found);
             array.next += found.len();
             if found.is_empty()
                 && let Some(array) = self.array.take()
@@ -371,6 +379,8 @@ impl ReferenceRows {
                     batch: &mut self.batch,
                 };
                 let more = dump.steps.next(&self.env.heap, &mut collect)?;
+                self.filter
+                    .resolve(&self.env.heap, &mut self.batch, &mut self.found);
                 let (done, total) = dump.steps.progress();
                 dump.lead.report(done, total);
                 Ok(more)
@@ -391,6 +401,18 @@ impl ReferenceRows {
             at: self.at,
         });
         self.at = 0;
+    }
+
+    /// The id of the object that refers: mostly the same as in the row before.
+    fn id_of_source(&self, from: ObjIdx) -> ObjectId {
+        match self.last_from.get() {
+            Some((last, id)) if last == from => id,
+            _ => {
+                let id = self.env.heap.id(from);
+                self.last_from.set(Some((from, id)));
+                id
+            }
+        }
     }
 
     fn here(&self) -> Option<&Row> {
@@ -422,8 +444,15 @@ impl Rows for ReferenceRows {
             return Ok(());
         };
         match column {
-            FROM_ID => out.object(heap.id(row.from)),
-            TO_ID => out.object(row.to_id),
+            FROM_ID => {
+                let id = self.id_of_source(row.from);
+                Env::remember(id, row.from);
+                out.object(id);
+            }
+            TO_ID => {
+                Env::remember(row.to_id, row.to);
+                out.object(row.to_id);
+            }
             2..=4 => match &row.how {
                 How::Field(class, number, strength) => match column {
                     2 => out.text(&heap.class(*class).fields[*number as usize].name),
@@ -440,7 +469,7 @@ impl Rows for ReferenceRows {
             },
             FROM_CLASS => out.text(&heap.class(row.from_class).name),
             TO_CLASS => out.text(&heap.class(heap.class_of(row.to)).name),
-            FROM_ADDRESS => out.int(heap.id(row.from).0 as i64),
+            FROM_ADDRESS => out.int(self.id_of_source(row.from).0 as i64),
             TO_ADDRESS => out.int(row.to_id.0 as i64),
             _ => out.null(),
         }

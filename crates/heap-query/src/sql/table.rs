@@ -208,6 +208,18 @@ pub(crate) trait Rows {
     fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError>;
 }
 
+/// The two hexadecimal digits of each byte.
+const PAIRS: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
 /// Where a value goes.
 pub(crate) trait Out {
     fn null(&mut self);
@@ -223,14 +235,12 @@ pub(crate) trait Out {
         }
         // By hand: this is called for every row of large results.
         let mut buffer = [0u8; 18];
-        let digits = (64 - id.0.leading_zeros()).div_ceil(4) as usize;
-        buffer[0] = b'0';
-        buffer[1] = b'x';
-        for n in 0..digits {
-            let nibble = (id.0 >> (4 * (digits - 1 - n))) & 15;
-            buffer[2 + n] = b"0123456789abcdef"[nibble as usize];
+        for (pair, byte) in buffer[2..].chunks_exact_mut(2).zip(id.0.to_be_bytes()) {
+            pair.copy_from_slice(&PAIRS[usize::from(byte)]);
         }
-        self.text(std::str::from_utf8(&buffer[..2 + digits]).unwrap_or_default());
+        let start = (id.0.leading_zeros() / 4) as usize;
+        buffer[start..start + 2].copy_from_slice(b"0x");
+        self.text(std::str::from_utf8(&buffer[start..]).unwrap_or_default());
     }
 
     /// A number that is no signed 64-bit one only in theory.

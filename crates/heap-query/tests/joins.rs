@@ -1,0 +1,56 @@
+//! Joins of references with the objects at their ends.
+
+use crate::common::{corpus_heap, rows, session_of, show};
+use heap_graph::LayoutModel;
+use testkit::dump::{ClassDump, Dump, IdSize, Root, Segment, Version};
+
+#[test]
+fn a_join_finds_what_the_references_name_at_both_ends() {
+    let Some(session) = corpus_heap("both_ends", "zoo-jdk17-g1.hprof") else {
+        return;
+    };
+    let named = "select count(*), sum(r.from_class = f.class), sum(r.to_class = t.class), \
+                        sum(f.address = r.from_address), sum(t.address = r.to_address)";
+    let joins = [
+        "join objects f on f.id = r.from_id join objects t on t.id = r.to_id",
+        "join objects f on f.address = r.from_address join objects t on t.address = r.to_address",
+    ];
+    let all = rows(&session, "select count(*) from \"references\"");
+    for join in joins {
+        let found = rows(&session, &format!("{named} from \"references\" r {join}"));
+        assert!(found[0].iter().all(|cell| *cell == all[0][0]), "{found:?}");
+    }
+}
+
+#[test]
+fn an_id_means_the_object_of_the_heap_that_is_asked() {
+    // Both heaps have an object 0x2010 that an array refers to; it has another number and class in each.
+    let heap = |names: &[&[u8]], objects: &[(u64, u64)]| {
+        let mut dump = Dump::new(Version::V102, IdSize::Eight);
+        let mut segment = Segment::new(IdSize::Eight);
+        for (n, name) in (1..).zip(names) {
+            let id = 0x1000 * u64::from(n);
+            dump.utf8(id, name).load_class(n, id, 0, id);
+            segment.class_dump(&ClassDump {
+                id,
+                ..ClassDump::default()
+            });
+        }
+        for (id, class) in objects {
+            segment.instance_bytes(*id, 0, *class, &[]);
+        }
+        segment.object_array(0x9000, 0, 0x1000, &[0x2010]);
+        segment.root(Root::Unknown, 0x9000);
+        dump.segment(segment);
+        session_of(&dump.into_bytes(), LayoutModel::Plain)
+    };
+    let first = heap(&[b"A"], &[(0x2010, 0x1000)]);
+    let second = heap(&[b"A", b"B"], &[(0x2008, 0x1000), (0x2010, 0x2000)]);
+    let joined = "select o.class from \"references\" r join objects o on o.id = r.to_id";
+    let alone = "select class from objects where id = '0x2010'";
+    for (session, class) in [(&first, "A"), (&second, "B"), (&first, "A")] {
+        for query in [alone, joined] {
+            assert_eq!(show(&rows(session, query)[0], &[]), class, "{query}");
+        }
+    }
+}
