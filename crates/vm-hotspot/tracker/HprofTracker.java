@@ -36,10 +36,13 @@ public final class HprofTracker {
     static HprofTracker[] counting = table;
     /**
      * One of these, of the thread that was the last to notice a tick: its calls need not wait for the way through the
-     * table, a large part of the time of a call. Never that of a virtual thread, nor of one that has ended. Allocations
-     * do without: they are fewer, and other threads' cost more then.
+     * table, a large part of the time of a call. Never that of a virtual thread, nor of one that has ended.
      */
     static HprofTracker recent = noThread;
+    /** The same for allocations, as long as one thread makes nearly all; where many do, the look at it would cost more than it saves. */
+    static HprofTracker alone = noThread;
+    /** The object of the thread that was the last to have many objects tracked. */
+    static HprofTracker candidate = noThread;
     /** Objects of the virtual threads that live and have counted something, by thread id. */
     static HprofTracker[] guests = {noThread};
     /** Objects that virtual threads had which have ended, linked by host. */
@@ -89,6 +92,8 @@ public final class HprofTracker {
     static final boolean stacksSampled;
     /** The same is at least this once very many objects were tracked, however many sites the thread has. */
     private static final int LEAST_EXACT = 6;
+    /** So many objects of a thread are tracked until it is looked up whether other threads had some tracked, too; a power of two. */
+    private static final int TURN = 256;
     /** The same for all sites of a thread together is 62 - MANY_EXACT - 2 then: a table has four places or more for each site. */
     private static final int MANY_EXACT = 43;
 
@@ -178,6 +183,8 @@ public final class HprofTracker {
 
     /** Open calls: the node before the call, and the clock at the call once it has ticked. */
     long[] stack;
+    /** How many objects of the thread were tracked. */
+    int tracked;
     /** Used part of the stack. */
     int depth;
     /** When the measured ones of the open calls began, like start. */
@@ -236,8 +243,12 @@ public final class HprofTracker {
     /** The current thread's object, or null if its allocations are not to be counted. */
     private static HprofTracker counter() {
         Thread thread = Thread.currentThread();
+        HprofTracker found = alone;
+        if (found.owner == thread && allocations) {
+            return found;
+        }
         HprofTracker[] all = counting;
-        HprofTracker found = all[id(thread) & all.length - 1];
+        found = all[id(thread) & all.length - 1];
         if (found.owner == thread) {
             return found;
         }
@@ -565,6 +576,9 @@ public final class HprofTracker {
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
+        if ((++tracked & TURN - 1) == 0 && host == null) {
+            turn();
+        }
         long objects = all[at + 1] + 1;
         long how = all[at + 3];
         HprofTracker keeper = host == null ? this : home;
@@ -589,6 +603,18 @@ public final class HprofTracker {
         }
         if (isFull) {
             keeper.takeOver();
+        }
+    }
+
+    /** It is alone if its thread was the last one here, too. Seldom called: all threads read what it writes. */
+    private void turn() {
+        HprofTracker last = candidate;
+        if (last != this) {
+            candidate = this;
+        }
+        HprofTracker now = last == this ? this : noThread;
+        if (alone != now) {
+            alone = now;
         }
     }
 

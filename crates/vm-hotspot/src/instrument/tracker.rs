@@ -43,7 +43,8 @@ pub(crate) struct Tracker {
     no_thread: FieldPtr,
     pub(crate) table: FieldPtr,
     counting: FieldPtr,
-    recent: FieldPtr,
+    /// Where the objects of threads that have run lately are.
+    pub(crate) recent: [FieldPtr; 3],
     on: FieldPtr,
     allocations: FieldPtr,
     clock: FieldPtr,
@@ -89,12 +90,13 @@ impl Tracker {
             let class = jni.define_boot_class(TRACKER, &class_bytes(ids, has_carriers))?;
             let carriers = jni.static_field(class, "hasCarriers", "Z")?;
             jni.set_static_boolean(class, carriers, has_carriers);
+            let of = |name| jni.static_field(class, name, OBJECT);
             Ok(Self {
                 class: jni.new_weak(class)?,
-                no_thread: jni.static_field(class, "noThread", OBJECT)?,
+                no_thread: of("noThread")?,
                 table: jni.static_field(class, "table", OBJECTS)?,
                 counting: jni.static_field(class, "counting", OBJECTS)?,
-                recent: jni.static_field(class, "recent", OBJECT)?,
+                recent: [of("recent")?, of("alone")?, of("candidate")?],
                 on: jni.static_field(class, "on", "Z")?,
                 allocations: jni.static_field(class, "allocations", "Z")?,
                 clock: jni.static_field(class, "clock", "[J")?,
@@ -495,11 +497,6 @@ impl Tracker {
         jni.set_object(object, self.owner, None);
         self.forget_recent(jni);
         Some(object)
-    }
-
-    /// No thread has run lately.
-    pub(crate) fn forget_recent(&self, jni: Jni) {
-        jni.set_static_object(self.class, self.recent, self.no_thread(jni));
     }
 
     pub(crate) fn set_id(&self, jni: Jni, object: Object, id: i32) {

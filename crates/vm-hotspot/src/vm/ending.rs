@@ -166,6 +166,13 @@ impl HotSpot {
 }
 
 impl Tracker {
+    /// No thread has run lately.
+    pub(crate) fn forget_recent(&self, jni: Jni) {
+        for field in self.recent {
+            jni.set_static_object(self.class, field, self.no_thread(jni));
+        }
+    }
+
     /// Lets go of the objects of all threads, which enroll again when they are to be counted.
     pub(crate) fn forget_threads(&self, jni: Jni) -> Result<()> {
         jni.local_frame(8, || {
