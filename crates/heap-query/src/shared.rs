@@ -11,8 +11,9 @@ use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
-    /// The object whose id a table gave last to the query of this thread: in a join, it is requested of another table next.
-    static LAST: Cell<Option<(ObjectId, ObjIdx)>> = const { Cell::new(None) };
+    /// The object whose id a table gave last to the query of this thread, and the address of its heap: in a join, it is
+    /// requested of another table next.
+    static LAST: Cell<Option<(usize, ObjectId, ObjIdx)>> = const { Cell::new(None) };
 }
 
 /// A running query.
@@ -81,11 +82,15 @@ pub(crate) const BLOCK: usize = 4096;
 
 impl Env {
     /// The query gets the id of this object and may request the object next.
-    pub(crate) fn remember(id: ObjectId, object: ObjIdx) {
-        LAST.set(Some((id, object)));
+    pub(crate) fn remember(&self, id: ObjectId, object: ObjIdx) {
+        LAST.set(Some((self.heap_address(), id, object)));
     }
 
-    /// A query begins, perhaps on another heap.
+    fn heap_address(&self) -> usize {
+        Arc::as_ptr(&self.heap).addr()
+    }
+
+    /// A query begins, perhaps on another heap at the same address.
     pub(crate) fn forget() {
         LAST.set(None);
     }
@@ -93,7 +98,7 @@ impl Env {
     /// The object of an id.
     pub(crate) fn find(&self, id: ObjectId) -> Option<ObjIdx> {
         match LAST.get() {
-            Some((last, object)) if last == id => Some(object),
+            Some((heap, last, object)) if last == id && heap == self.heap_address() => Some(object),
             _ => self.heap.find(id),
         }
     }

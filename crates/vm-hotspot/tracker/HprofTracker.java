@@ -94,7 +94,7 @@ public final class HprofTracker {
     private static final int LEAST_EXACT = 6;
     /** So many objects of a thread are tracked until it is looked up whether other threads had some tracked, too; a power of two. */
     private static final int TURN = 256;
-    /** The same for all sites of a thread together is 62 - MANY_EXACT - 2 then: a table has four places or more for each site. */
+    /** As LEAST_EXACT, but for all sites of a thread together it is 62 - MANY_EXACT - 2 then: a table has four places or more for each site. */
     private static final int MANY_EXACT = 43;
 
     // Set by native code before anything is counted; not constants to the compiler,
@@ -606,7 +606,7 @@ public final class HprofTracker {
         }
     }
 
-    /** It is alone if its thread was the last one here, too. Seldom called: all threads read what it writes. */
+    /** Makes this the first one that allocations compare if its thread was also the last one here, else none. Seldom called: all threads read what it writes. */
     private void turn() {
         HprofTracker last = candidate;
         if (last != this) {

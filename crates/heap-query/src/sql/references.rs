@@ -446,11 +446,11 @@ impl Rows for ReferenceRows {
         match column {
             FROM_ID => {
                 let id = self.id_of_source(row.from);
-                Env::remember(id, row.from);
+                self.env.remember(id, row.from);
                 out.object(id);
             }
             TO_ID => {
-                Env::remember(row.to_id, row.to);
+                self.env.remember(row.to_id, row.to);
                 out.object(row.to_id);
             }
             2..=4 => match &row.how {
