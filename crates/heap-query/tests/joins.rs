@@ -2,6 +2,7 @@
 
 use crate::common::{corpus_heap, rows, session_of, show};
 use heap_graph::LayoutModel;
+use heap_query::{Cell, Limits, Session, Sink};
 use testkit::dump::{ClassDump, Dump, IdSize, Root, Segment, Version};
 
 #[test]
@@ -52,5 +53,25 @@ fn an_id_means_the_object_of_the_heap_that_is_asked() {
         for query in [alone, joined] {
             assert_eq!(show(&rows(session, query)[0], &[]), class, "{query}");
         }
+    }
+    // The first heap is queried while rows of the second one come.
+    let twice =
+        "select o.class from (select 1 union all select 2) cross join objects o on o.id = '0x2010'";
+    let mut found = Between(&first, joined, Vec::new());
+    let done = second.each(twice, None, &Limits::default(), &mut found);
+    done.expect("an answer");
+    assert_eq!(found.2, ["B", "B"]);
+}
+
+/// Queries another heap at each row.
+struct Between<'a>(&'a Session, &'a str, Vec<String>);
+
+impl Sink for Between<'_> {
+    fn columns(&mut self, _: &[String]) {}
+
+    fn row(&mut self, cells: Vec<Cell>) -> bool {
+        rows(self.0, self.1);
+        self.2.push(show(&cells, &[]));
+        true
     }
 }
