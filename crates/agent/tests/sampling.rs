@@ -167,6 +167,31 @@ fn elapsed_time_of_running_and_of_waiting_threads_is_kept_apart() {
 }
 
 #[test]
+fn elapsed_time_until_threads_have_stopped_is_that_of_the_method_that_has_not_stopped() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Stalls.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let options = Some("wall=5ms,safepoint=y,depth=8,cutoff=0");
+        let ran = lab.run_in(jdk, classes.path(), options, &[], &["Stalls"]);
+        let computed: f64 = ran.stdout().trim().parse().expect("milliseconds");
+        let profile = ran.profile();
+        let running = ms_under(&profile, "WALL RUNNING (ms)", "Stalls.computes(");
+        let waiting = ms_under(&profile, "WALL WAITING (ms)", "Stalls.");
+        let what = format!(
+            "{computed} ms: {running} running, {waiting} waiting on {}",
+            jdk.full_version
+        );
+        assert!(running > computed / 2.0, "{what}\n{profile}");
+        // It waits for 0.3 seconds by itself.
+        assert!(waiting < 300.0 + computed / 2.0, "{what}\n{profile}");
+    }
+}
+
+#[test]
 fn what_a_vm_cannot_sample_is_reported_there_and_in_the_profile() {
     let Some(lab) = crate::common::lab() else {
         return;

@@ -12,7 +12,8 @@ public class Sleepy {
 
     static void awake() {
         long end = System.nanoTime() + 500_000_000L;
-        for (int i = 0; i < 30_000_000 || System.nanoTime() < end; i++) sum += Math.sqrt(i);
+        // Short loops: JDK 8 stops no thread inside one that counts an int.
+        while (System.nanoTime() < end) for (int i = 0; i < 10_000; i++) sum += Math.sqrt(i);
     }
 
     public static void main(String[] args) throws Exception {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 /// Something that is due again and again.
 pub(crate) struct Every {
     period: Duration,
-    last: Instant,
     /// When it is due.
     pub(crate) next: Instant,
 }
@@ -13,24 +12,21 @@ pub(crate) struct Every {
 impl Every {
     /// First after one period.
     pub(crate) fn new(period: Duration) -> Self {
-        let last = Instant::now();
-        let next = last + period;
-        Self { period, last, next }
+        let next = Instant::now() + period;
+        Self { period, next }
     }
 
-    /// If it is due, the time since it was taken before.
-    pub(crate) fn take_due(&mut self) -> Option<Duration> {
+    /// Whether it is due, once for each time that it is.
+    pub(crate) fn take_due(&mut self) -> bool {
         let now = Instant::now();
-        if now < self.next {
-            return None;
+        let is_due = now >= self.next;
+        if is_due {
+            // Times that were missed are skipped.
+            self.next += self.period;
+            if self.next <= now {
+                self.next = now + self.period;
+            }
         }
-        let since = now - self.last;
-        self.last = now;
-        // Times that were missed are skipped.
-        self.next += self.period;
-        if self.next <= now {
-            self.next = now + self.period;
-        }
-        Some(since)
+        is_due
     }
 }

@@ -239,19 +239,20 @@ impl Sampler {
         looks.next = Instant::now();
         let mut threads = 0;
         let mut turns = self.wall.as_ref().map(|wall| Every::new(wall.interval));
+        let mut stacks_at = Instant::now();
         while !self.stopped.load(Ordering::Relaxed) {
             let next = turns
                 .as_ref()
                 .map_or(often.next, |turns| turns.next.min(often.next));
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
-            let turn = turns.as_mut().and_then(Every::take_due);
-            if let Some(wall) = self.wall.as_ref().filter(|_| turn.is_some() && is_async) {
+            let wants_wall = turns.as_mut().is_some_and(Every::take_due);
+            if let Some(wall) = self.wall.as_ref().filter(|_| wants_wall && is_async) {
                 wall.tick(&self.timers);
             }
-            let is_due = often.take_due().is_some();
+            let is_due = often.take_due();
             if is_async && is_due && !self.paused.load(Ordering::Relaxed) {
                 let before = std::mem::replace(&mut threads, other_threads::count());
-                if looks.take_due().is_some() || threads != before {
+                if looks.take_due() || threads != before {
                     self.timers.look_for_others();
                 }
             }
@@ -259,9 +260,10 @@ impl Sampler {
                 self.drain(hotspot, env, jni);
             }
             let wants_cpu = is_due && !self.paused.load(Ordering::Relaxed);
-            if !is_async && (wants_cpu || turn.is_some()) {
+            if !is_async && (wants_cpu || wants_wall) {
                 jni.local_frame(256, || {
-                    self.at_safepoint(hotspot, env, jni, (wants_cpu, turn))
+                    let before = wants_wall.then_some(&mut stacks_at);
+                    self.at_safepoint(hotspot, env, jni, (wants_cpu, before))
                 });
             }
         }
@@ -351,13 +353,14 @@ impl Sampler {
     }
 
     /// One tick of the safepoint method: every runnable thread counts as a CPU sample if these are wanted, and every thread as a
-    /// wall-clock sample for the time since those before.
+    /// wall-clock sample for the time since the stacks of those before were taken. The VM can take long to stop its threads for
+    /// this: that time belongs to the stacks on which it has waited.
     fn at_safepoint(
         &self,
         hotspot: &HotSpot,
         env: Env<Live>,
         jni: Jni,
-        (wants_cpu, since): (bool, Option<Duration>),
+        (wants_cpu, before): (bool, Option<&mut Instant>),
     ) {
         const RUNNABLE: i32 = 0x4;
         const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
@@ -366,6 +369,10 @@ impl Sampler {
         let Ok(stacks) = env.all_stacks(depth as i32) else {
             return;
         };
+        let since = before.map(|before| {
+            let now = Instant::now();
+            now - std::mem::replace(before, now)
+        });
         for row in stacks {
             let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
             if !is_running && since.is_none() {
