@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::common::stage::frames_of;
+
 /// Rows of SITES by class and innermost frame: (live objects, allocated objects).
 fn sites(profile: &str) -> HashMap<(String, String), (u64, u64)> {
     let mut top = HashMap::new();
@@ -86,6 +88,50 @@ fn every_allocation_is_counted_once_at_its_site() {
             "Array.newInstance on {}",
             jdk.full_version
         );
+    }
+}
+
+/// The thread that allocates alone is looked at first, which others must notice.
+#[test]
+fn threads_that_allocate_in_turn_are_counted_each_with_its_own_stacks() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Turns.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let options = Some("heap=sites,cutoff=0,depth=4");
+        let ran = lab.run_in(jdk, classes.path(), options, &[], &["Turns"]);
+        assert_eq!(ran.stdout(), "made\n", "{jdk:?} {}", ran.stderr());
+        let profile = ran.profile();
+        let table = profile.split("SITES BEGIN").nth(1).unwrap_or_default();
+        let mut found: HashMap<(&str, &str), u64> = HashMap::new();
+        for row in table.lines().take_while(|line| *line != "SITES END") {
+            let fields: Vec<&str> = row.split_whitespace().collect();
+            let [.., allocated, trace, class] = fields[..] else {
+                continue;
+            };
+            let frames = frames_of(&profile, trace);
+            let made = frames
+                .iter()
+                .position(|line| line.starts_with("Turns.make("));
+            let caller = made.and_then(|at| frames.get(at + 1)?.split('(').next());
+            if let (Some(caller), Ok(allocated)) = (caller, allocated.parse::<u64>()) {
+                *found.entry((class, caller)).or_default() += allocated;
+            }
+        }
+        let roles = [
+            ("Turns.inTurn", 20 * 700),
+            ("Turns.between", 30 * 900),
+            ("Turns.early", 10 * 3_000),
+            ("Turns.late", 10 * 5_000),
+            ("Turns.together", 4 * 40_000),
+        ];
+        let expected = roles.iter().flat_map(|(role, count)| {
+            [("Turns$Made", *role), ("short[]", *role)].map(|key| (key, *count))
+        });
+        assert_eq!(found, expected.collect(), "{}", jdk.full_version);
     }
 }
 

@@ -153,7 +153,8 @@ fn elapsed_time_of_running_and_of_waiting_threads_is_kept_apart() {
             });
             // It sleeps for 1.5 seconds, or longer on a busy machine; the other works for half a second or more.
             assert!(waiting[0] > 1200.0, "{waiting:?} {what}\n{profile}");
-            assert!(running[0] < waiting[0] / 10.0, "{running:?} {what}");
+            // A late sample as it wakes up may count as running.
+            assert!(running[0] < waiting[0] / 3.0, "{running:?} {what}");
             assert!(running[1] > 300.0, "{running:?} {what}");
             assert!(waiting[1] < running[1] / 2.0, "{waiting:?} {what}");
             assert!(
@@ -174,15 +175,17 @@ fn elapsed_time_until_threads_have_stopped_is_that_of_the_method_that_has_not_st
     let Some(classes) = lab.compile("Stalls.java", 8) else {
         return;
     };
-    for jdk in &lab.jdks {
-        let options = Some("wall=5ms,safepoint=y,depth=8,cutoff=0");
-        let ran = lab.run_in(jdk, classes.path(), options, &[], &["Stalls"]);
+    // With both, the threads may stop for a CPU sample as well as for a wall-clock sample.
+    let both = "cpu=samples,interval=7,wall=20ms,safepoint=y,depth=8,cutoff=0";
+    let all = ["wall=5ms,safepoint=y,depth=8,cutoff=0", both];
+    for (jdk, options) in lab.jdks.iter().flat_map(|jdk| all.map(|one| (jdk, one))) {
+        let ran = lab.run_in(jdk, classes.path(), Some(options), &[], &["Stalls"]);
         let computed: f64 = ran.stdout().trim().parse().expect("milliseconds");
         let profile = ran.profile();
         let running = ms_under(&profile, "WALL RUNNING (ms)", "Stalls.computes(");
         let waiting = ms_under(&profile, "WALL WAITING (ms)", "Stalls.");
         let what = format!(
-            "{computed} ms: {running} running, {waiting} waiting on {}",
+            "{computed} ms: {running} running, {waiting} waiting, {options} on {}",
             jdk.full_version
         );
         assert!(running > computed / 2.0, "{what}\n{profile}");

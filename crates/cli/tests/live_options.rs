@@ -121,7 +121,8 @@ fn thinned_counts_state_an_interval_that_holds_the_truth() {
             }
         }
         let all = 2 * ROUNDS * MADE.len();
-        assert!(held * 100 >= all * 93, "{held} of {all}");
+        // Of intervals that hold 95 of 100, five standard deviations fewer.
+        assert!(held * 100 >= all * 89, "{held} of {all}");
         let made: u64 = MADE.iter().sum::<u64>() * ROUNDS as u64;
         let kept: u64 = KEPT.iter().sum::<u64>() * ROUNDS as u64;
         for (sum, truth) in bias.iter().zip([made, kept]) {

@@ -1,13 +1,15 @@
 //! The terminal explorer: its state machine by keys, its drawing on screens of several sizes, and
 //! the program on a real terminal.
 
+use crate::terminal;
 use cli::tui::app::App;
 use cli::tui::draw::draw;
 use heap_graph::{Control, Heap, Options};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 fn demo() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -137,36 +139,22 @@ fn every_key_on_every_screen_leaves_a_screen_that_can_be_drawn() {
 
 #[test]
 fn the_program_runs_on_a_terminal_and_gives_it_back() {
-    if !Command::new("script")
-        .arg("--version")
-        .output()
-        .is_ok_and(|o| o.status.success())
-    {
-        testkit::skip(
-            "the_program_runs_on_a_terminal",
-            testkit::Need::Program,
-            "there is no script(1)",
-        );
-        return;
+    if !terminal::is_there() {
+        let (what, why) = ("the_program_runs_on_a_terminal", "there is no script(1)");
+        return testkit::skip(what, testkit::Need::Program, why);
     }
     let (_dir, file) = demo();
-    let line = format!(
-        "(sleep 3; printf h; sleep 1; printf d; sleep 1; printf q) | \
-         script -qec 'stty rows 30 cols 100; {} tui {}' /dev/null",
-        env!("CARGO_BIN_EXE_tenure"),
-        file.display()
-    );
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", &line])
-        .env("TERM", "xterm-256color")
-        .stdin(Stdio::null());
-    let ran = testkit::run::run_command(command, Duration::from_secs(60));
-    assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
-    // Only cells that change are drawn, so what stood in one place may arrive in parts.
-    for words in ["Overview", "istogram", "Dominator", "\x1b[?1049l"] {
-        assert!(ran.stdout.contains(words), "{words}: {:?}", ran.stdout);
+    let words = format!("tui {}", file.display());
+    let mut terminal = terminal::Terminal::start(&words, Path::new("none"));
+    for (words, key) in [
+        ("Overview", "h"),
+        ("› histogram", "d"),
+        ("› Dominator", "q"),
+    ] {
+        terminal.wait(words);
+        terminal.press(key);
     }
+    terminal.is_given_back("0");
 }
 
 #[test]

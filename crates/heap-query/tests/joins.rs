@@ -24,6 +24,26 @@ fn a_join_finds_what_the_references_name_at_both_ends() {
 }
 
 #[test]
+fn an_id_and_an_address_of_one_end_both_hold() {
+    let Some(session) = corpus_heap("id_and_address", "zoo-jdk17-g1.hprof") else {
+        return;
+    };
+    for end in ["from", "to"] {
+        let ends =
+            format!("(select {end}_id id, {end}_address address from \"references\" limit 1)");
+        let count = |address: &str| {
+            let query = format!(
+                "select count(*) from {ends} x join \"references\" r \
+                 on r.{end}_id = x.id and r.{end}_address = {address}"
+            );
+            show(&rows(&session, &query)[0], &[])
+        };
+        assert_ne!(count("x.address"), "0", "{end}");
+        assert_eq!(count("x.address + 8"), "0", "{end}");
+    }
+}
+
+#[test]
 fn an_id_means_the_object_of_the_heap_that_is_asked() {
     // Both heaps have an object 0x2010 that an array refers to; it has another number and class in each.
     let heap = |names: &[&[u8]], objects: &[(u64, u64)]| {

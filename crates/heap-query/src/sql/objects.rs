@@ -474,7 +474,11 @@ impl Rows for ObjectRows {
         let id = || self.here.id.unwrap_or_else(|| heap.id(object));
         let class = || self.here.class.unwrap_or_else(|| heap.class_of(object));
         match column {
-            ID => out.object(id()),
+            ID => {
+                let id = id();
+                env.remember(id, object);
+                out.object(id);
+            }
             CLASS => out.text(&heap.class(class()).name),
             SHALLOW => out.size(self.here.shallow.unwrap_or_else(|| heap.shallow(object)).0),
             RETAINED => out.size(

@@ -39,12 +39,21 @@ impl Source for References {
         &self.0
     }
 
+    /// An address beside an id is left to SQLite.
     fn exact(&self, column: usize) -> bool {
-        matches!(column, FROM_ID | TO_ID | FROM_ADDRESS | TO_ADDRESS)
+        matches!(column, FROM_ID | TO_ID)
     }
 
     fn uses(&self, column: usize, op: Op) -> bool {
-        op == Op::Eq && (self.exact(column) || matches!(column, FROM_CLASS | TO_CLASS))
+        let used = [
+            FROM_ID,
+            TO_ID,
+            FROM_ADDRESS,
+            TO_ADDRESS,
+            FROM_CLASS,
+            TO_CLASS,
+        ];
+        op == Op::Eq && used.contains(&column)
     }
 
     fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost> {

@@ -5,6 +5,7 @@
 //!    brings the kernel's frames ([`kernel_events`]). Which threads count is a [`choice`].
 //!    Threads that run no Java code are found in the system's list and counted by name ([`other_threads`]).
 //! 3. With `wall=`, the sampling thread signals some threads at each tick, whether they run or wait ([`wall`]).
+//!    Where a VM cannot take stacks in a signal handler, and with `safepoint=y`, it takes those of all threads ([`at_safepoints`]).
 //! 4. The signal arrives on the thread, whose handler takes a stack ([`sampler`]); a fault of the VM in it
 //!    costs this sample only ([`fault_guard`]).
 //!    Its native frames are found ([`native_walk`]) by the rules of their libraries ([`unwind_tables`], [`unwind_rules`]) or by
@@ -13,6 +14,7 @@
 //! 5. Stacks wait in [`slots`] until a thread that may lock counts them in the state.
 
 mod anchors;
+mod at_safepoints;
 pub(crate) mod calls;
 mod choice;
 mod clocks;

@@ -112,7 +112,7 @@ impl NativeFrames {
     }
 
     /// Libraries may have come and gone.
-    pub(super) fn follow_libraries(&self, memory: &Memory) {
+    pub(super) fn follow_libraries(&self, memory: &Arc<Memory>) {
         if symbols::all().follow_libraries(memory) {
             unwind_tables::follow_libraries(memory);
         }
@@ -123,7 +123,7 @@ impl NativeFrames {
         &self,
         slot: &Slot,
         names: &mut KernelNames,
-        memory: &Memory,
+        memory: &Arc<Memory>,
     ) -> Vec<Place> {
         let [kernel, native] = slot.native.get().map(usize::from);
         if kernel + native == 0 {

@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jvmti::sys::RawEnv;
-use jvmti::{Env, EventKind, FrameRow, Jni, Live};
+use jvmti::{Env, EventKind, Jni, Live};
 use locks::{Mutex, Rank};
 use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
 
+use crate::cpu::at_safepoints::AtSafepoints;
 use crate::cpu::choice::Choice;
 use crate::cpu::every::Every;
 use crate::cpu::fault_guard;
@@ -218,6 +219,16 @@ impl Sampler {
         self.depth.store(depth, Ordering::Relaxed);
     }
 
+    /// How many frames are taken.
+    pub(super) fn depth(&self) -> usize {
+        (self.depth.load(Ordering::Relaxed) as usize).clamp(1, MOST_FRAMES)
+    }
+
+    /// Whether CPU samples of a thread count.
+    pub(super) fn has_chosen(&self, thread: ThreadId) -> bool {
+        self.choice.lock().has(thread)
+    }
+
     /// Ends sampling.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -239,12 +250,15 @@ impl Sampler {
         looks.next = Instant::now();
         let mut threads = 0;
         let mut turns = self.wall.as_ref().map(|wall| Every::new(wall.interval));
-        let mut stacks_at = Instant::now();
+        let mut at_safepoints = AtSafepoints::new();
         while !self.stopped.load(Ordering::Relaxed) {
             let next = turns
                 .as_ref()
                 .map_or(often.next, |turns| turns.next.min(often.next));
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            if self.stopped.load(Ordering::Relaxed) {
+                break;
+            }
             let wants_wall = turns.as_mut().is_some_and(Every::take_due);
             if let Some(wall) = self.wall.as_ref().filter(|_| wants_wall && is_async) {
                 wall.tick(&self.timers);
@@ -261,9 +275,9 @@ impl Sampler {
             }
             let wants_cpu = is_due && !self.paused.load(Ordering::Relaxed);
             if !is_async && (wants_cpu || wants_wall) {
+                let is_due = || wants_wall || turns.as_mut().is_some_and(Every::take_due);
                 jni.local_frame(256, || {
-                    let before = wants_wall.then_some(&mut stacks_at);
-                    self.at_safepoint(hotspot, env, jni, (wants_cpu, before))
+                    at_safepoints.take(self, (hotspot, env, jni), wants_cpu, is_due)
                 });
             }
         }
@@ -301,7 +315,7 @@ impl Sampler {
             let thread = self.timers.number(slot.tid.get());
             let (of, tid) = (slot.of.get(), slot.tid.get());
             slot.leave(EMPTY);
-            if !matches!(of, Of::Wall(_)) && !self.choice.lock().has(thread) {
+            if !matches!(of, Of::Wall(_)) && !self.has_chosen(thread) {
                 continue;
             }
             let native = native.iter().flatten();
@@ -349,55 +363,6 @@ impl Sampler {
         ];
         for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
             *hotspot.lock().lost.entry(what).or_default() += count;
-        }
-    }
-
-    /// One tick of the safepoint method: every runnable thread counts as a CPU sample if these are wanted, and every thread as a
-    /// wall-clock sample for the time since the stacks of those before were taken. The VM can take long to stop its threads for
-    /// this: that time belongs to the stacks on which it has waited.
-    fn at_safepoint(
-        &self,
-        hotspot: &HotSpot,
-        env: Env<Live>,
-        jni: Jni,
-        (wants_cpu, before): (bool, Option<&mut Instant>),
-    ) {
-        const RUNNABLE: i32 = 0x4;
-        const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
-        let depth = self.depth.load(Ordering::Relaxed);
-        let depth = depth.clamp(1, MOST_FRAMES as u32);
-        let Ok(stacks) = env.all_stacks(depth as i32) else {
-            return;
-        };
-        let since = before.map(|before| {
-            let now = Instant::now();
-            now - std::mem::replace(before, now)
-        });
-        for row in stacks {
-            let is_running = row.state & RUNNABLE != 0 && row.state & SUSPENDED_OR_INTERRUPTED == 0;
-            if !is_running && since.is_none() {
-                continue;
-            }
-            let mut state = hotspot.lock();
-            let thread = state.registry.thread(env, Some(row.thread), false);
-            let is_ours = state.registry.is_agent(thread).unwrap_or(true);
-            let frames: &[FrameRow] = &row.frames;
-            let is_cpu = wants_cpu && is_running && self.choice.lock().has(thread);
-            if is_ours || frames.is_empty() || !is_cpu && since.is_none() {
-                continue;
-            }
-            let frames = state.registry.stack(env, jni, frames, depth as usize);
-            let trace = trace_of(hotspot, &mut state, thread, frames);
-            if is_cpu {
-                state.add_sample(thread, trace);
-            }
-            if let Some(since) = since {
-                let elapsed = Elapsed {
-                    us: u32::try_from(since.as_micros()).unwrap_or(u32::MAX),
-                    is_waiting: !is_running,
-                };
-                state.add_wall(trace, elapsed);
-            }
         }
     }
 
@@ -467,7 +432,7 @@ impl Sampler {
         let caller = self.take_native(slot, interrupted);
         // SAFETY: this handler moved the slot to BUSY and is its only user.
         let frames = unsafe { &mut *slot.frames.get() };
-        let depth = (self.depth.load(Ordering::Relaxed) as usize).clamp(1, frames.len());
+        let depth = self.depth();
         let context = interrupted.context;
         let mut ask = || {
             let mut trace = CallTrace {
@@ -513,7 +478,12 @@ struct Interrupted {
 }
 
 /// The trace of a sample: of its thread if the output keeps threads apart.
-fn trace_of(hotspot: &HotSpot, state: &mut State, thread: ThreadId, frames: Vec<Frame>) -> TraceId {
+pub(super) fn trace_of(
+    hotspot: &HotSpot,
+    state: &mut State,
+    thread: ThreadId,
+    frames: Vec<Frame>,
+) -> TraceId {
     let owner = match hotspot.config.per_thread {
         true => thread,
         false => ThreadId::NONE,

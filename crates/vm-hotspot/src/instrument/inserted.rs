@@ -70,6 +70,9 @@ impl HotSpot {
         let _stopped = self.inserted.stopped.lock();
         tracker.switch(jni, false);
         tracker.switch_allocations(jni, false)?;
+        // A thread on its way into the tables gets there before they are emptied; after this none does.
+        drop(self.lodging.lock());
+        drop(self.lock());
         tracker.forget_threads(jni)
     }
 

@@ -46,8 +46,8 @@ pub(crate) struct Symbols {
     known: FxHashMap<usize, Option<Place>>,
     /// Bytes that the agent's memory was charged for what is known of addresses.
     charged: u64,
-    /// Address of the memory that all of this is charged to; 0 if nothing is.
-    memory: usize,
+    /// The memory that all of this is charged to.
+    memory: Option<Arc<Memory>>,
     /// How many libraries had come and gone when addresses were last forgotten.
     changes: u64,
 }
@@ -72,24 +72,23 @@ impl Symbols {
             files: FxHashMap::with_hasher(FxBuildHasher),
             known: FxHashMap::with_hasher(FxBuildHasher),
             charged: 0,
-            memory: 0,
+            memory: None,
             changes: 0,
         }
     }
 
-    /// From now on all is charged to this memory. What an earlier recording has left, whose sampler was a moment behind
+    /// From now on all is charged to this memory. What another recording has left, whose sampler may be a moment behind
     /// its end, is forgotten: this memory was not charged for it.
-    fn charge_to(&mut self, memory: &Memory) {
-        let address = std::ptr::from_ref(memory).addr();
-        if self.memory != address {
-            self.known.clear();
-            self.files.clear();
-            (self.charged, self.memory) = (0, address);
+    fn charge_to(&mut self, memory: &Arc<Memory>) {
+        let before = self.memory.as_ref();
+        if before.is_none_or(|before| !Arc::ptr_eq(before, memory)) {
+            self.forget_all();
+            self.memory = Some(Arc::clone(memory));
         }
     }
 
     /// Forgets addresses: other libraries may be there now.
-    pub(super) fn forget_addresses(&mut self, memory: &Memory) {
+    pub(super) fn forget_addresses(&mut self, memory: &Arc<Memory>) {
         self.charge_to(memory);
         self.known.clear();
         memory
@@ -98,12 +97,20 @@ impl Symbols {
     }
 
     /// Forgets everything, at the end of the recording that has this memory.
-    pub(crate) fn release(&mut self, memory: &Memory) {
-        if self.memory == std::ptr::from_ref(memory).addr() {
-            self.forget_addresses(memory);
+    pub(crate) fn release(&mut self, memory: &Arc<Memory>) {
+        let charged = self.memory.as_ref();
+        if charged.is_some_and(|charged| Arc::ptr_eq(charged, memory)) {
+            self.forget_all();
+        }
+    }
+
+    fn forget_all(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            memory
+                .native
+                .give(Worth::Names, std::mem::take(&mut self.charged));
             self.known = FxHashMap::default();
-            self.forget_files(memory);
-            self.memory = 0;
+            self.forget_files(&memory);
         }
     }
 
@@ -114,7 +121,7 @@ impl Symbols {
     }
 
     /// Forgets addresses if a library has come or gone since the last call. Whether one has.
-    pub(crate) fn follow_libraries(&mut self, memory: &Memory) -> bool {
+    pub(crate) fn follow_libraries(&mut self, memory: &Arc<Memory>) -> bool {
         let changes = changes_of_libraries();
         let is_new = changes != self.changes;
         if is_new {
@@ -126,7 +133,7 @@ impl Symbols {
 
     /// Where the call that returns to `pc` is; `None` in no library, as in the VM's own code
     /// that calls native methods.
-    pub(crate) fn place(&mut self, pc: usize, memory: &Memory) -> Option<Place> {
+    pub(crate) fn place(&mut self, pc: usize, memory: &Arc<Memory>) -> Option<Place> {
         self.charge_to(memory);
         if let Some(place) = self.known.get(&pc) {
             return place.clone();
@@ -137,7 +144,7 @@ impl Symbols {
     }
 
     /// Remembers where an address is, if there is memory for it.
-    fn remember(&mut self, pc: usize, place: Option<Place>, memory: &Memory) {
+    fn remember(&mut self, pc: usize, place: Option<Place>, memory: &Arc<Memory>) {
         if self.known.len() >= MOST_KNOWN {
             self.forget_addresses(memory);
         }
@@ -150,7 +157,7 @@ impl Symbols {
     }
 
     /// As [`Symbols::place`], of an instruction anywhere in a function: one without a name is called by its beginning.
-    pub(crate) fn place_in_function(&mut self, pc: usize, memory: &Memory) -> Option<Place> {
+    pub(crate) fn place_in_function(&mut self, pc: usize, memory: &Arc<Memory>) -> Option<Place> {
         let mut place = self.place(pc, memory)?;
         if !place.function.starts_with("+0x") {
             return Some(place);
@@ -332,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_address_is_found_in_its_library() {
-        let memory = Memory::default();
+        let memory = Arc::new(Memory::default());
         let mut symbols = Symbols::new();
         let mut place = |address: usize| symbols.place(address, &memory);
         let libc = place(libc::strlen as *const () as usize + 1).expect("a library");
@@ -350,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_memory_gets_back_no_more_than_it_was_charged() {
-        let [first, second] = [(); 2].map(|()| Memory::default());
+        let [first, second] = [(); 2].map(|()| Arc::new(Memory::default()));
         let mut symbols = Symbols::new();
         let address = loaded_at as *const () as usize + 1;
         symbols.place(address, &first).expect("a library");
@@ -359,6 +366,11 @@ mod tests {
         symbols.place(address, &first).expect("a library");
         symbols.place(17, &second);
         assert!(second.native.used() > 0);
+        // It is behind even more, and the second one begins anew.
+        symbols.place(address, &first).expect("a library");
+        assert_eq!(second.native.used(), 0);
+        symbols.place(address, &second).expect("a library");
+        assert_eq!(first.native.used(), 0);
         symbols.release(&first);
         symbols.forget_addresses(&second);
         symbols.release(&second);
@@ -367,7 +379,7 @@ mod tests {
 
     #[test]
     fn without_memory_a_function_has_no_name_and_nothing_is_remembered() {
-        let memory = Memory::new(vmpi::Budget::LEAST);
+        let memory = Arc::new(Memory::new(vmpi::Budget::LEAST));
         memory.native.charge(vmpi::Budget::LEAST);
         let mut symbols = Symbols::new();
         let address = loaded_at as *const () as usize + 1;
@@ -379,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_function_without_a_name_is_called_by_its_beginning() {
-        let memory = Memory::default();
+        let memory = Arc::new(Memory::default());
         let mut symbols = Symbols::new();
         let begin = loaded_at as *const () as usize;
         symbols.place(begin + 1, &memory).expect("a library");

@@ -154,6 +154,10 @@ impl HotSpot {
                 "{refused} classes keep the code that counts, switched off"
             ));
         }
+        // A thread that was counting when the recording ended may have named itself afterwards.
+        if let Some(tracker) = self.tracker() {
+            tracker.forget_recent(jni);
+        }
         if let Some(now) = Self::get().filter(|now| !std::ptr::eq(*now, self)) {
             now.inserted.changed.take_over(&self.inserted.changed);
         }

@@ -382,6 +382,9 @@ impl HotSpot {
         let entered = made.and_then(|object| {
             with_spares((jni, tracker), |spares| {
                 let _state = self.lock();
+                if self.dead.load(Ordering::Relaxed) {
+                    return Err(jvmti::Error::Jni("a recording that has not ended").into());
+                }
                 tracker.enroll(jni, thread, object, spares)
             })?;
             Ok(object)
