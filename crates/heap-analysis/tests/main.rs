@@ -2,6 +2,7 @@
 
 mod cancelled;
 mod groups;
+mod held;
 mod naive;
 mod paths_in_trees;
 mod readable;

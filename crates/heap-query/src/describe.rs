@@ -1,10 +1,8 @@
 //! What an object says about itself, for every dialect: readable text, field paths, sizes.
 
 use crate::cell::Cell;
-use heap_analysis::collections::entries::map_entries;
 use heap_analysis::objects::describe::value_of;
-use heap_analysis::objects::fields::{elements, field_int, field_ref, lineage};
-use heap_analysis::pace::Pace;
+use heap_analysis::objects::fields::{field_int, field_ref, lineage};
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, ObjectId};
 
@@ -155,80 +153,6 @@ pub(crate) fn primitive(element: BasicType, data: &[u8], index: usize) -> Option
     let bytes = data.get(from..from.checked_add(size)?)?;
     let bits = bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
     Some(cell_of(Value::from_bits(element, bits)))
-}
-
-/// What a collection of `java.util` holds: elements of a list, set or array, values of a map.
-/// `None` for other objects, or when the pace cancels it.
-pub(crate) fn collection_values(
-    heap: &Heap,
-    object: ObjIdx,
-    limit: usize,
-    pace: &mut Pace<'_>,
-) -> Option<Vec<ObjIdx>> {
-    if heap.kind(object) == ObjectKind::ObjectArray {
-        return Some(elements(heap, object).into_iter().take(limit).collect());
-    }
-    if let Some(data) = field_ref(heap, object, "elementData") {
-        let size = ["size", "elementCount"]
-            .iter()
-            .find_map(|f| field_int(heap, object, f));
-        let size = usize::try_from(size?).ok()?.min(limit);
-        return Some(elements(heap, data).into_iter().take(size).collect());
-    }
-    if let Some(array) = field_ref(heap, object, "a").filter(|a| is_array(heap, *a)) {
-        return Some(elements(heap, array).into_iter().take(limit).collect());
-    }
-    if field_ref(heap, object, "first").is_some() && field_ref(heap, object, "table").is_none() {
-        return linked(heap, object, limit, pace);
-    }
-    let name = &heap.class(heap.class_of(object)).name;
-    let entries = map_entries(heap, object, limit, pace).ok()?;
-    // A HashSet is a map whose keys matter; `map_entries` looks through its field `map`.
-    let keys = name.ends_with("Set");
-    let take = |(key, value): (Option<ObjIdx>, Option<ObjIdx>)| if keys { key } else { value };
-    let found: Vec<ObjIdx> = entries.into_iter().filter_map(take).collect();
-    (!found.is_empty() || collection_size(heap, object).is_some()).then_some(found)
-}
-
-fn is_array(heap: &Heap, object: ObjIdx) -> bool {
-    heap.kind(object) == ObjectKind::ObjectArray
-}
-
-/// Items of a linked list's nodes.
-fn linked(heap: &Heap, list: ObjIdx, limit: usize, pace: &mut Pace<'_>) -> Option<Vec<ObjIdx>> {
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut found = Vec::new();
-    let mut node = field_ref(heap, list, "first");
-    while let Some(here) = node {
-        pace.step().ok()?;
-        if found.len() >= limit || !seen.insert(here) {
-            break;
-        }
-        found.extend(field_ref(heap, here, "item"));
-        node = field_ref(heap, here, "next");
-    }
-    Some(found)
-}
-
-/// Number of elements of a collection or map, or of non-null elements of an array.
-pub(crate) fn collection_size(heap: &Heap, object: ObjIdx) -> Option<usize> {
-    if is_array(heap, object) {
-        return Some(elements(heap, object).len());
-    }
-    let mut object = object;
-    // HashSet.map, Collections$UnmodifiableMap.m, Properties.map and so on.
-    for _ in 0..8 {
-        let own = ["size", "elementCount", "baseCount", "count"]
-            .iter()
-            .find_map(|f| field_int(heap, object, f));
-        if let Some(size) = own {
-            return usize::try_from(size).ok();
-        }
-        object = ["map", "m", "c", "list"]
-            .iter()
-            .find_map(|f| field_ref(heap, object, f))?;
-    }
-    None
 }
 
 /// Types as Java writes them; references are `Object`, the dump does not say more.

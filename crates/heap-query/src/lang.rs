@@ -99,9 +99,10 @@ fn is_jhat(text: &str) -> bool {
     // `[I`, `[Ljava.lang.String;`, `instanceof 0x12`, an object literal, a pattern.
     let array = outside.contains("from [") || outside.contains("from instanceof [");
     let object = outside.trim_start()[6..].trim_start().starts_with('{');
-    // Both signs are SQL's too, and a table of SQL is nothing in a heap.
+    // Both signs are SQL's too, and a table of SQL, a name in quotes or a query is no class of a heap.
     let mut after_from = words(text).skip_while(|w| !w.eq_ignore_ascii_case("from"));
-    let of_table = after_from.nth(1).is_some_and(crate::sql::is_table);
+    let is_sql = |word: &str| crate::sql::is_table(word) || word.eq_ignore_ascii_case("select");
+    let of_table = after_from.nth(1).is_some_and(is_sql) || quoted_from(text).is_some();
     let counts = |word: &&&str| !(of_table && ["==", "||"].contains(*word));
     // MAT writes `@length`.
     let length = !text.contains('@')
@@ -126,7 +127,9 @@ pub(crate) fn recognise(text: &str) -> Lang {
     let sums = ["count(", "sum(", "min(", "max(", "avg(", "total("]
         .iter()
         .any(|f| lower.contains(f));
-    if has(SQL_WORDS) || sums || !oql::parses(text) {
+    let columns = ["\"@class\"", "\"@shallow\"", "\"@retained\""];
+    let names_column = columns.iter().any(|column| lower.contains(column));
+    if has(SQL_WORDS) || sums || names_column || !oql::parses(text) {
         return Lang::Sql;
     }
     let mut after_from = words

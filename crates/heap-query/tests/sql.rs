@@ -445,6 +445,20 @@ fn dialects_are_recognised() {
         ("select this from a.Node", Lang::Sql),
         ("select name||'x' from classes", Lang::Sql),
         ("select name from classes where name == 'a.Node'", Lang::Sql),
+        (
+            "select count(*) from (select class||kind from objects)",
+            Lang::Sql,
+        ),
+        (
+            "select distinct from_id||to_id from \"references\"",
+            Lang::Sql,
+        ),
+        ("select n, \"@retained\" from \"a.Node\"", Lang::Sql),
+        (
+            "select n, \"@retained\" from \"a.Node\" where n > 0",
+            Lang::Sql,
+        ),
+        ("select n, @retainedHeapSize from a.Node", Lang::Oql),
         ("select numberOfObjects, x from OBJECTS 0x0 x", Lang::Oql),
         ("select * from \"a.Node\"", Lang::Sql),
         ("SELECT * FROM a.Node", Lang::Oql),
@@ -461,7 +475,7 @@ fn dialects_are_recognised() {
             "{query}"
         );
     }
-    assert_eq!(session.history().len(), 15);
+    assert_eq!(session.history().len(), 20);
     // Who named no language hears which one it was taken for.
     let error = session.run("select frm from objects", None, &Limits::default());
     let printed = error.expect_err("no query").to_string();

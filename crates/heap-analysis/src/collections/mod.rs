@@ -1,7 +1,7 @@
 //! Collections: which classes are some ([`table`], from `collections.toml`), how full they are ([`stats`]), what one
-//! of them holds ([`contents`]), and the entries of the maps of `java.util` ([`entries`]).
+//! of them holds ([`held`]) and how answers show it ([`contents`]).
 
 pub mod contents;
-pub mod entries;
+pub mod held;
 pub mod stats;
 pub mod table;

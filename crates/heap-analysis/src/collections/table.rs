@@ -90,6 +90,18 @@ pub struct WeakEntrySpec {
     pub value: String,
 }
 
+/// Classes that show what another collection keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrapperSpec {
+    /// The class.
+    pub class: String,
+    /// The field with the collection.
+    pub inner: String,
+    /// What it is, unless that is what the collection is.
+    pub kind: Option<CollectionKind>,
+}
+
 /// The whole table.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +112,9 @@ pub struct CollectionTable {
     /// Weak entries.
     #[serde(default, rename = "weak_entry")]
     pub weak_entries: Vec<WeakEntrySpec>,
+    /// Views of collections.
+    #[serde(default, rename = "wrapper")]
+    pub wrappers: Vec<WrapperSpec>,
 }
 
 impl CollectionTable {
@@ -139,11 +154,23 @@ impl CollectionTable {
     pub fn with(mut self, mut other: CollectionTable) -> CollectionTable {
         other.collections.append(&mut self.collections);
         other.weak_entries.append(&mut self.weak_entries);
+        other.wrappers.append(&mut self.wrappers);
         other
     }
 
-    fn spec_of(&self, name: &str) -> Option<&CollectionSpec> {
+    /// The entry of a class.
+    pub(crate) fn spec_of(&self, name: &str) -> Option<&CollectionSpec> {
         self.collections.iter().find(|s| fits(&s.class, name))
+    }
+
+    /// The field with the collection that a class shows or wraps, and what it makes of that.
+    pub(crate) fn wrapped_by(&self, name: &str) -> Option<(&str, Option<CollectionKind>)> {
+        let view = self.wrappers.iter().find(|w| w.class == name);
+        let view = view.map(|w| (w.inner.as_str(), w.kind));
+        view.or_else(|| {
+            let spec = self.spec_of(name)?;
+            Some((spec.inner.as_deref()?, Some(spec.kind)))
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The system properties of the program, as they stand in its heap, and its environment variables.
 
-use crate::collections::entries::map_entries;
+use crate::collections::held::held;
 use crate::objects::describe::Address;
 use crate::objects::fields::{class_named, field_ref, static_ref};
 use crate::pace::Pace;
@@ -56,7 +56,8 @@ pub fn properties(heap: &Heap) -> Properties {
 fn entries(heap: &Heap, map: ObjIdx, text: impl Fn(ObjIdx) -> Option<String>) -> Vec<Property> {
     let quiet = Control::quiet();
     let mut pace = Pace::new(&quiet, "properties", LIMIT as u64);
-    let mut list: Vec<Property> = map_entries(heap, map, LIMIT, &mut pace)
+    let held = held(heap, map, LIMIT, &mut pace).map(|held| held.entries());
+    let mut list: Vec<Property> = held
         .unwrap_or_default()
         .into_iter()
         .filter_map(|(key, value)| {

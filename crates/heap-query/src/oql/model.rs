@@ -2,10 +2,10 @@
 //! no Java here that could be called. A property `@x` is the method `getX` or `isX`.
 
 use super::value::{Value, technical};
-use crate::describe::{array_length, collection_values, element, field_value, readable};
+use crate::describe::{array_length, element, field_value, readable};
 use crate::error::QueryError;
 use crate::shared::Env;
-use heap_analysis::collections::entries::map_entries;
+use heap_analysis::collections::held::{self, Form};
 use heap_analysis::objects::fields::{is_subclass_of, lineage};
 use heap_analysis::pace::Pace;
 use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, ObjectKind, ObjectView};
@@ -182,25 +182,23 @@ pub(super) fn elements(env: &Env, o: ObjIdx) -> Option<Vec<Value>> {
         ObjectView::Class { .. } => return None,
         ObjectView::Instance { .. } => {}
     }
-    let name = &heap.class(heap.class_of(o)).name;
-    if name.contains("Map") || name.ends_with("Hashtable") || name.ends_with("Properties") {
-        let value = |o: Option<ObjIdx>| o.map_or(Value::Null, Value::Object);
-        let entry = |(k, v)| {
-            let parts = vec![("key".to_owned(), value(k)), ("value".to_owned(), value(v))];
-            Value::Row(Rc::new(parts))
-        };
-        let found = env.stop.within(|control| {
-            let mut pace = Pace::new(control, "reading a map", heap.len());
-            map_entries(heap, o, LIMIT, &mut pace)
-        });
-        return Some(found.ok()?.into_iter().map(entry).collect());
-    }
     let found = env.stop.within(|control| {
         let mut pace = Pace::new(control, "reading a collection", heap.len());
-        Ok(collection_values(heap, o, LIMIT, &mut pace))
+        held::held(heap, o, LIMIT, &mut pace)
     });
-    let found = found.ok().flatten()?;
-    Some(found.into_iter().map(Value::Object).collect())
+    let found = found.ok()?;
+    let value = |o: Option<ObjIdx>| o.map_or(Value::Null, Value::Object);
+    match found.form {
+        Form::Other => None,
+        Form::Map => {
+            let entry = |(k, v)| {
+                let parts = vec![("key".to_owned(), value(k)), ("value".to_owned(), value(v))];
+                Value::Row(Rc::new(parts))
+            };
+            Some(found.entries().into_iter().map(entry).collect())
+        }
+        Form::List | Form::Set => Some(found.values().into_iter().map(Value::Object).collect()),
+    }
 }
 
 /// Values of a primitive array from its big-endian bytes.
@@ -393,7 +391,13 @@ fn array_method(env: &Env, o: ObjIdx, name: &str, arguments: &[Value]) -> Found 
 fn collection_method(env: &Env, o: ObjIdx, name: &str, arguments: &[Value]) -> Option<Value> {
     let heap = &env.heap;
     match (name, arguments) {
-        ("size", []) => crate::describe::collection_size(heap, o).map(int),
+        ("size", []) => {
+            let found = env.stop.within(|control| {
+                let mut pace = Pace::new(control, "reading a collection", heap.len());
+                held::size(heap, o, &mut pace)
+            });
+            Some(int(usize::try_from(found.ok()??).ok()?))
+        }
         ("get", [n]) => {
             let n = usize::try_from(n.whole()?).ok()?;
             Some(elements(env, o)?.get(n).cloned().unwrap_or(Value::Null))

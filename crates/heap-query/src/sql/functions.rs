@@ -5,13 +5,11 @@ use super::objects::named;
 use super::table::Scan;
 use super::tables::{class_name, object, size, via_cells};
 use crate::cell::Cell;
-use crate::describe::{
-    array_length, characters, collection_size, collection_values, field_path, readable,
-};
+use crate::describe::{array_length, characters, field_path, readable};
 use crate::error::QueryError;
 use crate::graph::{path_to_root, retained_set};
 use crate::shared::Env;
-use heap_analysis::collections::entries::{Entry, map_entries};
+use heap_analysis::collections::held::{self, Held};
 use heap_analysis::pace::Pace;
 use heap_analysis::paths::chain::field_to;
 use heap_graph::{Dominator, ObjIdx};
@@ -136,32 +134,31 @@ fn values(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let Some(of) = argument(env, scan) else {
         return none();
     };
-    let found = env.stop.within(|control| {
-        let mut pace = Pace::new(control, "reading a collection", env.heap.len());
-        Ok(collection_values(
-            &env.heap,
-            of,
-            COLLECTION_LIMIT,
-            &mut pace,
-        ))
-    })?;
-    env.stop.check()?;
-    Ok(set_rows(env, found.unwrap_or_default()))
+    Ok(set_rows(env, held_by(env, of)?.values()))
 }
 
-/// The entries of a map, within the limits of the query.
-fn entries_of(env: &Env, map: ObjIdx) -> Result<Vec<Entry>, QueryError> {
+/// What a collection holds, within the limits of the query.
+fn held_by(env: &Env, of: ObjIdx) -> Result<Held, QueryError> {
     env.stop.within(|control| {
-        let mut pace = Pace::new(control, "reading a map", env.heap.len());
-        map_entries(&env.heap, map, COLLECTION_LIMIT, &mut pace)
+        let mut pace = Pace::new(control, "reading a collection", env.heap.len());
+        held::held(&env.heap, of, COLLECTION_LIMIT, &mut pace)
     })
+}
+
+/// How many elements a collection has.
+fn size_of(env: &Env, of: ObjIdx) -> Result<Cell, QueryError> {
+    let found = env.stop.within(|control| {
+        let mut pace = Pace::new(control, "reading a collection", env.heap.len());
+        held::size(&env.heap, of, &mut pace)
+    })?;
+    Ok(found.map_or(Cell::Null, size))
 }
 
 fn entry_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let Some(map) = argument(env, scan) else {
         return none();
     };
-    let entries = entries_of(env, map)?;
+    let entries = held_by(env, map)?.entries();
     let env = env.clone();
     let cell = move |o: Option<ObjIdx>| o.map_or(Cell::Null, |o| object(&env, o));
     Ok(Box::new(
@@ -244,10 +241,8 @@ const OF_OBJECT: &[(&str, One)] = &[
     ("retained_size", |e, o| Ok(size(e.heap.retained(o).0))),
     ("retainedSize", |e, o| Ok(size(e.heap.retained(o).0))),
     ("array_length", |e, o| Ok(count(array_length(&e.heap, o)))),
-    ("collection_size", |e, o| {
-        Ok(count(collection_size(&e.heap, o)))
-    }),
-    ("getSize", |e, o| Ok(count(collection_size(&e.heap, o)))),
+    ("collection_size", size_of),
+    ("getSize", size_of),
     ("getId", |_, o| Ok(size(o.0))),
     ("address", |e, o| Ok(Cell::Int(e.heap.id(o).0 as i64))),
     ("getAddress", |e, o| Ok(Cell::Int(e.heap.id(o).0 as i64))),
@@ -373,7 +368,8 @@ fn by_key(env: &Env, map: ObjIdx, wanted: &str) -> Cell {
             .as_deref()
             == Some(wanted)
     };
-    entries_of(env, map)
+    let entries = held_by(env, map).map(Held::entries);
+    entries
         .unwrap_or_default()
         .into_iter()
         .find(|(key, _)| key.is_some_and(reads_so))

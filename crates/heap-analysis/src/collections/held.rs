@@ -1,0 +1,455 @@
+//! What a collection holds, read through the fields that `collections.toml` names; trees, chains and skip lists through
+//! those of their nodes. A damaged dump can claim anything, so every walk is bounded.
+
+use crate::collections::table::{CollectionKind, CollectionSpec, CollectionTable};
+use crate::objects::fields::{elements, field, field_int, field_ref, is_subclass_of, lineage};
+use crate::pace::Pace;
+use heap_graph::{Heap, HeapError, ObjIdx, ObjectKind, ObjectView};
+use rustc_hash::FxHashSet;
+use std::sync::LazyLock;
+
+static TABLE: LazyLock<CollectionTable> = LazyLock::new(CollectionTable::built_in);
+
+const SKIP_LIST: &str = "java.util.concurrent.ConcurrentSkipListMap";
+
+/// An entry of a map: key and value, if they are in the dump. Elements of other collections are values without a key.
+pub type Entry = (Option<ObjIdx>, Option<ObjIdx>);
+
+/// What a collection is by what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Elements in an order; queues, too.
+    List,
+    /// Different elements.
+    Set,
+    /// Keys and values.
+    Map,
+    /// No collection that is known.
+    Other,
+}
+
+impl Form {
+    /// As answers name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::List => "list",
+            Form::Set => "set",
+            Form::Map => "map",
+            Form::Other => "other",
+        }
+    }
+
+    fn of(kind: CollectionKind) -> Form {
+        match kind {
+            CollectionKind::List | CollectionKind::Queue => Form::List,
+            CollectionKind::Set => Form::Set,
+            CollectionKind::Map => Form::Map,
+            CollectionKind::Other => Form::Other,
+        }
+    }
+}
+
+/// What is in a collection.
+#[derive(Debug)]
+pub struct Held {
+    /// What it is.
+    pub form: Form,
+    /// Those of the map under a set, where it has one.
+    rows: Vec<Entry>,
+    of_map: bool,
+}
+
+impl Held {
+    /// Of a map, and of a set that is the keys of one: the entries of that; else none.
+    pub fn entries(self) -> Vec<Entry> {
+        if self.of_map { self.rows } else { Vec::new() }
+    }
+
+    /// Keys with values of a map, values alone of others.
+    pub fn rows(self) -> Vec<Entry> {
+        match (self.form, self.of_map) {
+            (Form::Set, true) => self.rows.into_iter().map(|(key, _)| (None, key)).collect(),
+            _ => self.rows,
+        }
+    }
+
+    /// The elements, or the values of a map, that are in the dump.
+    pub fn values(self) -> Vec<ObjIdx> {
+        self.rows().into_iter().filter_map(|row| row.1).collect()
+    }
+}
+
+/// The first `limit` things that a collection holds, in its own order where it has one. Null elements are left out. An array of
+/// objects is a list.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control of the pace cancels.
+pub fn held(
+    heap: &Heap,
+    object: ObjIdx,
+    limit: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Held, HeapError> {
+    let mut reader = Reader { heap, limit, pace };
+    let (at, is_set) = innermost(heap, object);
+    let (form, rows) = reader.read(at)?;
+    let of_map = form == Form::Map;
+    let is_set = is_set && form != Form::Other;
+    let form = if is_set { Form::Set } else { form };
+    Ok(Held { form, rows, of_map })
+}
+
+/// The number of elements of a collection, null elements included, or of those of an array that are not null; `None` for what is
+/// no collection.
+///
+/// # Errors
+/// [`HeapError::Cancelled`] soon after the control of the pace cancels.
+pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u64>, HeapError> {
+    let (at, _) = innermost(heap, object);
+    if let Some(spec) = spec_of(heap, at) {
+        let array = spec.array.as_deref().and_then(|f| reference(heap, at, f));
+        let count = |all: bool| {
+            let slots = array.map_or(Vec::new(), |array| slots(heap, array));
+            let used = slots.iter().filter(|slot| all || slot.is_some()).count();
+            used as u64 / u64::from(spec.slots)
+        };
+        let found = spec.size.split('|').find_map(|word| match word {
+            "#elements" => Some(count(false)),
+            "#length" => Some(count(true)),
+            name => {
+                let cells = spec.cells.as_deref().and_then(|f| reference(heap, at, f));
+                let cells = cells.map_or(Vec::new(), |cells| elements(heap, cells));
+                let more = cells.iter().filter_map(|c| field_int(heap, *c, "value"));
+                let sum = more.fold(field_int(heap, at, name)?, i64::wrapping_add);
+                u64::try_from(sum).ok()
+            }
+        });
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    let own = ["size", "elementCount", "count"].iter().find_map(|name| {
+        // LinkedBlockingQueue.count is an AtomicInteger.
+        let inside = || field_int(heap, field_ref(heap, at, name)?, "value");
+        field_int(heap, at, name).or_else(inside)
+    });
+    if let Some(size) = own.and_then(|size| u64::try_from(size).ok()) {
+        return Ok(Some(size));
+    }
+    let held = held(heap, at, usize::MAX, pace)?;
+    Ok((held.form != Form::Other).then_some(held.rows.len() as u64))
+}
+
+/// The collection that keeps what this one shows, through wrappers, and whether its keys are what this one has.
+fn innermost(heap: &Heap, object: ObjIdx) -> (ObjIdx, bool) {
+    let (mut at, mut is_set) = (object, false);
+    for _ in 0..8 {
+        let found = lineage(heap, heap.class_of(at)).find_map(|class| {
+            let name = heap.class(class).name.as_str();
+            let (field, kind) = TABLE.wrapped_by(name)?;
+            Some((field_ref(heap, at, field)?, kind))
+        });
+        let Some((inside, kind)) = found else { break };
+        is_set |= kind == Some(CollectionKind::Set);
+        at = inside;
+    }
+    (at, is_set)
+}
+
+/// The nearest entry of the table for its class or a superclass that has the array it names.
+fn spec_of(heap: &Heap, object: ObjIdx) -> Option<&'static CollectionSpec> {
+    lineage(heap, heap.class_of(object)).find_map(|class| {
+        let spec = TABLE.spec_of(&heap.class(class).name)?;
+        let has = |names: &String| names.split('|').any(|f| field(heap, object, f).is_some());
+        (spec.inner.is_none() && spec.array.as_ref().is_none_or(has)).then_some(spec)
+    })
+}
+
+/// The object in the first of these fields (`a|b`).
+fn reference(heap: &Heap, object: ObjIdx, names: &str) -> Option<ObjIdx> {
+    names.split('|').find_map(|f| field_ref(heap, object, f))
+}
+
+/// All elements of an object array; `None` for null and for what is not in the dump.
+fn slots(heap: &Heap, array: ObjIdx) -> Vec<Option<ObjIdx>> {
+    match heap.object(array) {
+        Ok(ObjectView::ObjectArray { elements, .. }) => {
+            let find = |id: hprof::ObjectId| (!id.is_null()).then(|| heap.find(id)).flatten();
+            elements.into_iter().map(find).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+type Found = Result<(Form, Vec<Entry>), HeapError>;
+
+struct Reader<'a, 'b, 'c> {
+    heap: &'a Heap,
+    limit: usize,
+    pace: &'b mut Pace<'c>,
+}
+
+impl Reader<'_, '_, '_> {
+    fn read(&mut self, at: ObjIdx) -> Found {
+        let heap = self.heap;
+        if heap.kind(at) == ObjectKind::ObjectArray {
+            return Ok((Form::List, self.some(elements(heap, at))));
+        }
+        if let Some(spec) = spec_of(heap, at) {
+            return self.as_in_table(at, spec);
+        }
+        if let Some(found) = self.small(at) {
+            return Ok(found);
+        }
+        if is_subclass_of(heap, heap.class_of(at), SKIP_LIST) {
+            return Ok((Form::Map, self.skip_list(at)?));
+        }
+        if let Some(table) = field_ref(heap, at, "table") {
+            let rows = self.chains(table)?;
+            return Ok(match rows.is_empty() {
+                true => (Form::Other, rows),
+                false => (Form::Map, rows),
+            });
+        }
+        let items = self.linked(at)?;
+        let name = heap.class(heap.class_of(at)).name.as_str();
+        let is_queue = name.starts_with("java.util.") && name.ends_with("Queue");
+        let is_linked = !items.is_empty() || is_queue || name.ends_with("LinkedDeque");
+        let form = if is_linked { Form::List } else { Form::Other };
+        Ok((form, items))
+    }
+
+    fn as_in_table(&mut self, at: ObjIdx, spec: &CollectionSpec) -> Found {
+        let heap = self.heap;
+        let form = Form::of(spec.kind);
+        let Some(names) = &spec.array else {
+            let rows = match field_ref(heap, at, "root") {
+                Some(root) if form == Form::Map => self.tree(root)?,
+                _ => self.linked(at)?,
+            };
+            // One that keeps them elsewhere is not known well enough.
+            let is_known = !rows.is_empty() || field_int(heap, at, &spec.size) == Some(0);
+            return Ok((if is_known { form } else { Form::Other }, rows));
+        };
+        let Some(array) = reference(heap, at, names) else {
+            return Ok((form, Vec::new()));
+        };
+        if form == Form::Map {
+            return Ok((form, self.entries(at, array, spec)?));
+        }
+        if spec.chained {
+            let keys = self.chains(array)?.into_iter().map(|(key, _)| (None, key));
+            return Ok((form, keys.collect()));
+        }
+        let used = match spec.kind {
+            CollectionKind::List => field_int(heap, at, &spec.size),
+            _ => None,
+        };
+        let used = used.and_then(|used| usize::try_from(used).ok());
+        let all = slots(heap, array)
+            .into_iter()
+            .take(used.unwrap_or(usize::MAX));
+        let mut all: Vec<ObjIdx> = all.flatten().collect();
+        // A ring: what is in front of the tail comes behind what follows the head.
+        let place = |f| field_int(heap, at, f).and_then(|n| usize::try_from(n).ok());
+        let ends = |head, tail| place(head).zip(place(tail));
+        let ring = ends("head", "tail").or_else(|| ends("takeIndex", "putIndex"));
+        if let Some((head, tail)) = ring
+            && tail <= head
+            && tail <= all.len()
+        {
+            all.rotate_left(tail);
+        }
+        Ok((form, self.some(all)))
+    }
+
+    /// The entries of a map that has an array.
+    fn entries(
+        &mut self,
+        map: ObjIdx,
+        array: ObjIdx,
+        spec: &CollectionSpec,
+    ) -> Result<Vec<Entry>, HeapError> {
+        let heap = self.heap;
+        let first = field_ref(heap, map, "head").filter(|e| field(heap, *e, "after").is_some());
+        if first.is_some() {
+            return self.each(first, "after", |node| Some(entry(heap, node)));
+        }
+        if spec.chained {
+            return self.chains(array);
+        }
+        let kept = |entry: &Entry| entry.0.is_some() || entry.1.is_some();
+        if spec.slots == 2 || field_ref(heap, map, "alternatingKeysAndValues").is_some() {
+            let slots = slots(heap, array);
+            let pairs = slots.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+            return Ok(pairs.filter(kept).take(self.limit).collect());
+        }
+        let (keys, values) = match field_ref(heap, map, "keyUniverse") {
+            Some(universe) => (universe, Some(array)),
+            None => (array, reference(heap, map, "valuesArray|value")),
+        };
+        if let Some(values) = values {
+            let values = slots(heap, values);
+            let mut keys = slots(heap, keys);
+            keys.resize(values.len(), None);
+            // A constant without a value is no key of an EnumMap.
+            let pairs = keys.into_iter().zip(values).filter(|pair| pair.1.is_some());
+            return Ok(pairs.take(self.limit).collect());
+        }
+        let all = elements(heap, array).into_iter().take(self.limit);
+        Ok(all.map(|each| lone(heap, each)).collect())
+    }
+
+    fn some(&self, objects: Vec<ObjIdx>) -> Vec<Entry> {
+        let objects = objects.into_iter().take(self.limit);
+        objects.map(|object| (None, Some(object))).collect()
+    }
+
+    /// `List.of`, `Set.of` and `Map.of` of one or two elements, and sets of few enum constants.
+    fn small(&self, at: ObjIdx) -> Option<(Form, Vec<Entry>)> {
+        let heap = self.heap;
+        let class = heap.class(heap.class_of(at)).name.as_str();
+        let in_fields = |names: [&str; 2]| names.map(|f| field_ref(heap, at, f));
+        match class.strip_prefix("java.util.")? {
+            "ImmutableCollections$Map1" => {
+                let [key, value] = in_fields(["k0", "v0"]);
+                Some((Form::Map, vec![(key, value)]))
+            }
+            "ImmutableCollections$List12" | "ImmutableCollections$Set12" => {
+                let form = match class.ends_with("Set12") {
+                    true => Form::Set,
+                    false => Form::List,
+                };
+                let [first, second] = in_fields(["e0", "e1"]);
+                // A lone element has a plain object beside it.
+                let is_element =
+                    |o: &ObjIdx| heap.class(heap.class_of(*o)).name != "java.lang.Object";
+                let found = first.into_iter().chain(second.filter(is_element));
+                Some((form, self.some(found.collect())))
+            }
+            "RegularEnumSet" => {
+                let bits = field_int(heap, at, "elements")?;
+                let universe = slots(heap, field_ref(heap, at, "universe")?);
+                let all = universe.into_iter().take(64).enumerate();
+                let found = all.filter_map(|(n, constant)| constant.filter(|_| bits >> n & 1 != 0));
+                Some((Form::Set, self.some(found.collect())))
+            }
+            _ => None,
+        }
+    }
+
+    /// What `row` gives of `first` and of all after it.
+    fn each(
+        &mut self,
+        first: Option<ObjIdx>,
+        next: &str,
+        mut row: impl FnMut(ObjIdx) -> Option<Entry>,
+    ) -> Result<Vec<Entry>, HeapError> {
+        let (mut rows, mut seen) = (Vec::new(), FxHashSet::default());
+        let mut node = first;
+        while let Some(here) = node {
+            self.pace.step()?;
+            if rows.len() >= self.limit || !seen.insert(here) {
+                break;
+            }
+            rows.extend(row(here));
+            node = reference(self.heap, here, next);
+        }
+        Ok(rows)
+    }
+
+    /// Nodes from `first` or `head` on.
+    fn linked(&mut self, at: ObjIdx) -> Result<Vec<Entry>, HeapError> {
+        let heap = self.heap;
+        let first = reference(heap, at, "first|head");
+        self.each(first, "next|tl", |node| {
+            Some((None, Some(reference(heap, node, "item|head")?)))
+        })
+    }
+
+    /// Its nodes are in the lowest row of the index.
+    fn skip_list(&mut self, map: ObjIdx) -> Result<Vec<Entry>, HeapError> {
+        let heap = self.heap;
+        let mut lowest = field_ref(heap, map, "head");
+        for _ in 0..64 {
+            let below = lowest.and_then(|index| field_ref(heap, index, "down"));
+            lowest = below.or(lowest);
+        }
+        let first = lowest.and_then(|index| field_ref(heap, index, "node"));
+        self.each(first, "next", |node| {
+            // The first node has no key, and a removed one no value.
+            let (key, value) = entry(heap, node);
+            (key.is_some() && value.is_some()).then_some((key, value))
+        })
+    }
+
+    /// The chains of entries that begin in a table.
+    fn chains(&mut self, table: ObjIdx) -> Result<Vec<Entry>, HeapError> {
+        let heap = self.heap;
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        for bucket in elements(heap, table) {
+            self.pace.step()?;
+            if found.len() >= self.limit {
+                break;
+            }
+            // ConcurrentHashMap puts long buckets into a TreeBin, whose nodes hang on `first`.
+            let mut next = Some(field_ref(heap, bucket, "first").unwrap_or(bucket));
+            while let Some(node) = next {
+                self.pace.step()?;
+                if found.len() >= self.limit || !seen.insert(node) {
+                    break;
+                }
+                found.extend(is_entry(heap, node).then(|| entry(heap, node)));
+                next = reference(heap, node, "next|_next|nextInKToVBucket");
+            }
+        }
+        Ok(found)
+    }
+
+    /// A binary tree from left to right, without recursion and without trust in its shape.
+    fn tree(&mut self, root: ObjIdx) -> Result<Vec<Entry>, HeapError> {
+        let heap = self.heap;
+        let mut rows = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut stack = Vec::new();
+        let mut next = Some(root);
+        while rows.len() < self.limit {
+            self.pace.step()?;
+            match next {
+                Some(node) if seen.insert(node) => {
+                    stack.push(node);
+                    next = field_ref(heap, node, "left");
+                }
+                _ => {
+                    let Some(node) = stack.pop() else { break };
+                    rows.push(entry(heap, node));
+                    next = field_ref(heap, node, "right");
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The names that entries have for their keys; weak ones refer to them.
+const KEYS: [&str; 3] = ["key", "_key", "referent"];
+
+fn is_entry(heap: &Heap, node: ObjIdx) -> bool {
+    KEYS.iter().any(|name| field(heap, node, name).is_some())
+}
+
+/// What stands for itself in the array of a map: an entry, or a value whose key is a number.
+fn lone(heap: &Heap, object: ObjIdx) -> Entry {
+    let is_one = heap.class(heap.class_of(object)).name.ends_with("Entry");
+    match is_one && is_entry(heap, object) {
+        true => entry(heap, object),
+        false => (None, Some(object)),
+    }
+}
+
+/// Key and value of an entry.
+fn entry(heap: &Heap, node: ObjIdx) -> Entry {
+    let key = KEYS.iter().find_map(|f| field_ref(heap, node, f));
+    (key, reference(heap, node, "val|value|_value"))
+}

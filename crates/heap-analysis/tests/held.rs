@@ -1,0 +1,119 @@
+//! What collections hold against what Java itself iterates over, in fresh dumps of several JDKs.
+
+use heap_analysis::collections::held::{Form, held, size};
+use heap_analysis::objects::describe::value_of;
+use heap_analysis::objects::fields::{class_named, elements, static_ref};
+use heap_analysis::pace::Pace;
+use heap_graph::{Control, Heap, ObjIdx, Options};
+
+const PROGRAM: &str = r#"
+import java.lang.reflect.*; import java.util.*; import java.util.concurrent.*;
+public class Held {
+    enum Planet { MERCURY, VENUS, EARTH, MARS }
+    static Object[] collections;
+    static final List<Object> ALL = new ArrayList<>();
+    /** One of a newer JDK, if this is one. */
+    static void add(Class<?> of, String method, Class<?> type, Object argument) throws Exception {
+        Method found;
+        try { found = of.getMethod(method, type); } catch (NoSuchMethodException e) { return; }
+        ALL.add(found.invoke(null, argument));
+    }
+    public static void main(String[] args) throws Exception {
+        List<String> none = new ArrayList<>(), one = Arrays.asList("x"), ten = new ArrayList<>();
+        for (int i = 0; i < 10; i++) ten.add("e" + i);
+        for (List<String> from : Arrays.asList(none, one, ten)) {
+            Map<String, String> map = new HashMap<>();
+            for (String key : from) map.put(key, "of " + key);
+            ALL.add(new ArrayList<>(from)); ALL.add(new LinkedList<>(from)); ALL.add(new Vector<>(from)); ALL.add(new Stack<String>() {{ addAll(from); }});
+            ALL.add(Arrays.asList(from.toArray())); ALL.add(new CopyOnWriteArrayList<>(from)); ALL.add(new CopyOnWriteArraySet<>(from));
+            ALL.add(new HashSet<>(from)); ALL.add(new LinkedHashSet<>(from)); ALL.add(new TreeSet<>(from)); ALL.add(new ConcurrentSkipListSet<>(from));
+            Set<String> keys = ConcurrentHashMap.newKeySet(); keys.addAll(from); ALL.add(keys);
+            Set<String> same = Collections.newSetFromMap(new IdentityHashMap<>()); same.addAll(from); ALL.add(same);
+            ALL.add(new ArrayDeque<>(from)); ALL.add(new PriorityQueue<>(from)); ALL.add(new PriorityBlockingQueue<>(Math.max(1, from.size()), null)); ((Collection<String>) ALL.get(ALL.size() - 1)).addAll(from);
+            ALL.add(new LinkedBlockingQueue<>(from)); ALL.add(new LinkedBlockingDeque<>(from)); ALL.add(new ConcurrentLinkedQueue<>(from)); ALL.add(new ConcurrentLinkedDeque<>(from)); ALL.add(new LinkedTransferQueue<>(from));
+            ArrayBlockingQueue<String> ring = new ArrayBlockingQueue<>(11); for (int i = 0; i < 7; i++) { ring.add("y"); ring.remove(); } ring.addAll(from); ALL.add(ring);
+            ArrayDeque<String> turned = new ArrayDeque<>(); for (int i = 0; i < 13; i++) { turned.add("y"); turned.remove(); } turned.addAll(from); ALL.add(turned);
+            ALL.add(new HashMap<>(map)); ALL.add(new LinkedHashMap<>(map)); ALL.add(new TreeMap<>(map)); ALL.add(new ConcurrentHashMap<>(map)); ALL.add(new ConcurrentSkipListMap<>(map));
+            ALL.add(new WeakHashMap<>(map)); ALL.add(new IdentityHashMap<>(map)); ALL.add(new Hashtable<>(map));
+            Properties properties = new Properties(); properties.putAll(map); ALL.add(properties);
+            Map<Planet, String> planets = new EnumMap<>(Planet.class); Set<Planet> some = EnumSet.noneOf(Planet.class);
+            for (int i = 0; i < from.size() && i < 3; i++) { planets.put(Planet.values()[i + 1], "p" + i); some.add(Planet.values()[i + 1]); }
+            ALL.add(planets); ALL.add(some);
+            ALL.add(Collections.unmodifiableList(new ArrayList<>(from))); ALL.add(Collections.unmodifiableSet(new TreeSet<>(from))); ALL.add(Collections.synchronizedList(new LinkedList<>(from)));
+            ALL.add(Collections.unmodifiableMap(new TreeMap<>(map))); ALL.add(Collections.synchronizedMap(new HashMap<>(map))); ALL.add(Collections.checkedMap(new HashMap<>(map), String.class, String.class));
+            add(List.class, "copyOf", Collection.class, from); add(Set.class, "copyOf", Collection.class, from); add(Map.class, "copyOf", Map.class, map);
+        }
+        add(List.class, "of", Object[].class, new Object[] { "a", "b" }); add(Set.class, "of", Object[].class, new Object[] { "a", "b" });
+        collections = ALL.toArray();
+        for (Object each : collections) {
+            List<String> held = new ArrayList<>();
+            if (each instanceof Map) for (Map.Entry<?, ?> entry : ((Map<?, ?>) each).entrySet()) held.add(entry.getKey() + "=" + entry.getValue());
+            else for (Object element : (Collection<?>) each) held.add(String.valueOf(element));
+            String form = each instanceof Map ? "Map" : each instanceof Set ? "Set" : "List";
+            System.out.println("C " + form + " " + String.join(",", held));
+        }
+    }
+}
+"#;
+
+#[test]
+fn collections_hold_what_java_iterates_over() {
+    let jdks = testkit::jvm::tested();
+    let jdks = jdks.iter().filter(|jdk| jdk.tool("javac").is_file());
+    let mut seen = 0;
+    for jdk in jdks {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let source = folder.path().join("Held.java");
+        std::fs::write(&source, PROGRAM).expect("written");
+        let dump = jdk.dump(&source, &[], &[]).expect("a dump");
+        let options = Options {
+            no_index: true,
+            ..Options::default()
+        };
+        let heap = Heap::open(&dump.path, &options, &Control::quiet()).expect("a heap");
+        let class = class_named(&heap, "Held").expect("the class");
+        let found = static_ref(&heap, class, "collections").expect("the array");
+        let found = elements(&heap, found);
+        let want = dump.stdout.lines().filter_map(|l| l.strip_prefix("C "));
+        let want: Vec<&str> = want.collect();
+        assert_eq!(found.len(), want.len(), "{}", jdk.full_version);
+        for (object, want) in found.into_iter().zip(want) {
+            check(&heap, object, want, &jdk.full_version);
+        }
+        seen += 1;
+    }
+    if seen == 0 {
+        let (what, why) = ("what collections hold", "there is no JDK");
+        testkit::skip(what, testkit::Need::Jdk, why);
+    }
+}
+
+fn check(heap: &Heap, object: ObjIdx, want: &str, jdk: &str) {
+    let class = &heap.class(heap.class_of(object)).name;
+    let (form, want) = want.split_once(' ').expect("a form");
+    let mut want: Vec<&str> = want.split(',').filter(|each| !each.is_empty()).collect();
+    let quiet = Control::quiet();
+    let mut pace = Pace::new(&quiet, "test", heap.len());
+    let count = size(heap, object, &mut pace).expect("a size");
+    assert_eq!(count, Some(want.len() as u64), "{class} on {jdk}");
+    let text = |o: Option<ObjIdx>| o.and_then(|o| value_of(heap, o)).unwrap_or_default();
+    let read = |limit: usize, pace: &mut Pace<'_>| held(heap, object, limit, pace).expect("read");
+    let all = read(1000, &mut pace);
+    assert_eq!(format!("{:?}", all.form), form, "{class} on {jdk}");
+    let is_map = all.form == Form::Map;
+    let rows = all.rows().into_iter().map(|(key, value)| match is_map {
+        true => format!("{}={}", text(key), text(value)),
+        false => text(value),
+    });
+    let mut got: Vec<String> = rows.collect();
+    // Lists and queues of a list are in their order; a priority queue is sorted only as it is emptied.
+    if form != "List" {
+        got.sort();
+        want.sort_unstable();
+    }
+    assert_eq!(got, want, "{class} on {jdk}");
+    let limited = read(3, &mut pace).rows().len();
+    assert_eq!(limited, want.len().min(3), "{class} on {jdk}");
+    let entries = read(1000, &mut pace).entries().len();
+    assert!(!is_map || entries == want.len(), "{class} on {jdk}");
+}
