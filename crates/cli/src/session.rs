@@ -263,10 +263,14 @@ impl Session {
         answer: &T,
         provenance: &Provenance,
     ) -> io::Result<()> {
-        match self.global.json {
-            true => json::write(out, answer, provenance),
-            false => out.write_all(self.render(&say::whole(answer, provenance)).as_bytes()),
+        if self.global.json {
+            return json::write(out, answer, provenance);
         }
+        let doc = match self.global.csv {
+            true => answer.sheet(),
+            false => say::whole(answer, provenance),
+        };
+        out.write_all(self.render(&doc).as_bytes())
     }
 
     /// Says in the asked form what is not about a heap: a value that is the JSON form, and its document.

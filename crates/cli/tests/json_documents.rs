@@ -225,6 +225,21 @@ fn answers_are_printed_as_tables_for_programs() {
             assert_eq!(row[name].to_string(), line[column(name)], "{row}");
         }
     }
+    // The suspects are sentences elsewhere.
+    let json = tenure(at, &["leaks", "heap.hprof", "--json"]).1;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let suspects = json["suspects"].as_array().expect("suspects");
+    let csv = tables(&tenure(at, &["leaks", "heap.hprof", "--csv"]).1);
+    assert!(!suspects.is_empty() && csv[0].len() == suspects.len() + 1);
+    for (suspect, line) in suspects.iter().zip(&csv[0][1..]) {
+        let [_, kind, class, _, _, objects, retained, ..] = line.as_slice() else {
+            panic!("{line:?}");
+        };
+        let facts = (&suspect["kind"], &suspect["class"]);
+        assert_eq!(facts, (&kind.as_str().into(), &class.as_str().into()));
+        assert_eq!(suspect["instances"].to_string(), *objects);
+        assert_eq!(suspect["retained"].to_string(), *retained);
+    }
     let (code, _, error) = tenure(at, &["histogram", "heap.hprof", "--csv", "--json"]);
     assert!(
         code == Some(2) && error.contains("cannot be used with"),

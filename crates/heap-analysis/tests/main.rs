@@ -3,6 +3,7 @@
 mod cancelled;
 mod groups;
 mod held;
+mod kept_by_threads;
 mod naive;
 mod paths_in_trees;
 mod readable;

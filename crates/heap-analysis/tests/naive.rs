@@ -195,6 +195,20 @@ proptest! {
             let merged = to_objects(&case.heap, &name, &objects, &options, &Control::quiet()).unwrap();
             let at_roots: u64 = merged.nodes.iter().filter(|n| n.depth == 0).map(|n| n.targets).sum();
             prop_assert_eq!(at_roots + merged.without_path, merged.followed);
+            let mut tops = merged.nodes.iter().filter(|n| n.depth == 0);
+            if let (Some(top), None) = (tops.next(), tops.next()) {
+                let is_one = |n: usize| objects.contains(ObjIdx(n as u64));
+                let above = |n: usize| match case.dominators[n] {
+                    Some(Dominator::Node(above)) => Some(above),
+                    _ => None,
+                };
+                let outermost = (0..case.plain.ids.len()).filter(|n| {
+                    let mut all = std::iter::successors(above(*n), |n| above(*n));
+                    is_one(*n) && case.dominators[*n].is_some() && !all.any(is_one)
+                });
+                let want: u64 = outermost.map(|n| case.retained[n]).sum();
+                prop_assert_eq!(top.targets_retained.0, want);
+            }
             for node in merged.nodes.iter().filter(|n| n.is_target) {
                 let at = case.plain.ids.binary_search(&node.object.object.0.0).unwrap();
                 prop_assert_eq!(Some(node.depth), distance[at]);

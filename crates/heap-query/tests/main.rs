@@ -4,6 +4,7 @@ mod common;
 mod jhat;
 mod jhat_help;
 mod joins;
+mod languages;
 mod mat;
 mod oql;
 mod sql;

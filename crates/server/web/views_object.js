@@ -115,7 +115,8 @@ async function setBody(context, p, set) {
     case "paths":
       return [h("div", { class: "controls" }, choice("exclude", EXCLUSIONS, p.exclude || "", (exclude) => to("objects", { ...p, exclude }))),
         h("p", { class: "dim" }, answer.followed < answer.objects ? `An even sample of ${grouped(answer.followed)} of ${grouped(answer.objects)} was followed.` : plural(answer.objects, "object", "objects"),
-          answer.without_path ? ` To ${grouped(answer.without_path)} no path was found.` : ""),
+          answer.by_excluded ? ` ${grouped(answer.by_excluded)} only through references that are left out.` : "",
+          answer.without_path > (answer.by_excluded ?? 0) ? ` To ${grouped(answer.without_path - (answer.by_excluded ?? 0))} no path was found.` : ""),
         merged(answer), more(answer.omitted)];
     default:
       return [objectTable(answer.rows, { server: true, sort: p.sort || "retained" }), pager(answer.offset, answer.rows.length, answer.total.objects, LIMIT),

@@ -1,9 +1,9 @@
 //! What a collection holds, named: elements, or keys with values.
 
-use crate::collections::held::held;
+use crate::collections::held::{Form, held};
 use crate::objects::describe::{ObjectRef, describe};
 use crate::pace::Pace;
-use heap_graph::{Control, Heap, HeapError, ObjIdx};
+use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use serde::Serialize;
 
 /// An element, or a key with its value.
@@ -22,7 +22,7 @@ pub struct Contents {
     /// The collection.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// `list`, `set`, `map`; `other` when it is no collection of a known kind.
+    /// `list`, `set`, `map`; `other` when it is no collection of a known kind, and for arrays, whose elements are their references.
     pub form: &'static str,
     /// Elements in the collection's own order, from the first.
     pub rows: Vec<Content>,
@@ -42,9 +42,14 @@ pub fn contents(
 ) -> Result<Contents, HeapError> {
     let most = (limit as u64).min(heap.len());
     let mut pace = Pace::new(control, "reading a collection", most);
-    let held = held(heap, object, limit.saturating_add(1), &mut pace)?;
-    let form = held.form.name();
-    let mut rows = held.rows();
+    let is_array = heap.kind(object) == ObjectKind::ObjectArray;
+    let (form, mut rows) = match is_array {
+        true => (Form::Other, Vec::new()),
+        false => {
+            let held = held(heap, object, limit.saturating_add(1), &mut pace)?;
+            (held.form, held.rows())
+        }
+    };
     let more = rows.len() > limit;
     rows.truncate(limit);
     let name = |o: Option<ObjIdx>| o.map(|o| describe(heap, o));
@@ -59,7 +64,7 @@ pub fn contents(
     }
     Ok(Contents {
         object: describe(heap, object),
-        form,
+        form: form.name(),
         rows: named,
         more,
     })

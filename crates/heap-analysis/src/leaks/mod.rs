@@ -9,18 +9,21 @@
 //! instance in id order, so that the same dump always gives the same answer.
 
 mod below;
+mod threads;
 
 use crate::android::destroyed::{Destroyed, destroyed};
 use crate::leaks::below::{Below, below};
+pub use crate::leaks::threads::{LocalOf, ThreadLocalOf};
+use crate::leaks::threads::{local_of, thread_local_of};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
-use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
+use crate::objects::describe::{Address, ObjectRef, describe};
 use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
-use crate::tables::group::{frame_text, trace_frames};
+use crate::tables::group::trace_frames;
 use crate::tables::ranking::share;
 use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
-use hprof::{Bytes, HeapTag, Serial};
+use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -123,15 +126,6 @@ pub struct PiledClass {
     pub holding: Option<String>,
 }
 
-/// The frame whose local variable holds an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LocalOf {
-    /// Name of the thread.
-    pub thread: String,
-    /// The frame, as a stack trace prints it; empty when the dump does not have it.
-    pub frame: String,
-}
-
 /// A suspect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Suspect {
@@ -163,16 +157,19 @@ pub struct Suspect {
     /// Kinds of GC root that name the first object of the path; empty when several roots reach
     /// it only together.
     pub roots: Vec<String>,
-    /// The frame whose local variable holds the first object of the path, if one does.
+    /// The frame whose local variable holds the first object of the path, or the second one if the first is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_of: Option<LocalOf>,
+    /// The thread-local variable that the path goes through, if its first object is a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_local_of: Option<ThreadLocalOf>,
     /// The application field that holds the accumulation point, `Class.field`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     /// For a class suspect: the largest instances.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<Address>,
-    /// Stack of the thread, when the suspect is one; stack of the allocation, when it is known.
+    /// Stack of the thread, when the suspect is one; else that of the allocation, of a class that of its largest instance, when it is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
 }
@@ -319,7 +316,8 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         accumulation_point: point,
         chain_of: link.map(|class| heap.class(class).name.clone()),
         roots: root_kinds(heap, object),
-        local_of: local_of(heap, object),
+        local_of: local_of(heap, &path),
+        thread_local_of: thread_local_of(heap, &path),
         holder: holder(&path),
         largest: Vec::new(),
         stack: stack_of(heap, object),
@@ -402,14 +400,12 @@ fn group(
         accumulation_point: point,
         chain_of: None,
         roots,
-        local_of: path
-            .first()
-            .and_then(|s| heap.find(s.object.object.0))
-            .and_then(|o| local_of(heap, o)),
+        local_of: local_of(heap, &path),
+        thread_local_of: thread_local_of(heap, &path),
         holder: holder(&path),
         stack: largest
             .first()
-            .map(|o| stack_of(heap, *o))
+            .map(|o| trace_frames(heap, heap.allocation_trace(*o)))
             .unwrap_or_default(),
         largest: largest.iter().map(|o| Address(heap.id(*o))).collect(),
         path,
@@ -540,25 +536,6 @@ pub fn root_kinds(heap: &Heap, object: ObjIdx) -> Vec<String> {
     kinds
 }
 
-/// The frame that holds an object by a local variable.
-fn local_of(heap: &Heap, object: ObjIdx) -> Option<LocalOf> {
-    let root = heap
-        .roots_of(object)
-        .find(|r| matches!(r.kind, HeapTag::RootJavaFrame | HeapTag::RootJniLocal))?;
-    let thread = heap.threads().iter().find(|t| t.serial == root.thread)?;
-    let frames = heap.trace(thread.trace);
-    Some(LocalOf {
-        thread: thread
-            .object
-            .and_then(|o| thread_name(heap, o))
-            .unwrap_or_default(),
-        frame: frames
-            .get(root.frame as usize)
-            .map(|f| frame_text(f))
-            .unwrap_or_default(),
-    })
-}
-
 /// The deepest field on the path that the application declares: the last step whose class is not
 /// part of the platform's collections. A field of `java.util.HashMap` explains nothing.
 fn holder(path: &[Step]) -> Option<String> {
@@ -606,13 +583,7 @@ pub(crate) fn is_plumbing(class: &str) -> bool {
 
 /// The stack of a thread object, or the allocation stack of anything else, if the dump has one.
 fn stack_of(heap: &Heap, object: ObjIdx) -> Vec<String> {
-    let trace = heap
-        .threads()
-        .iter()
-        .find(|t| t.object == Some(object))
-        .map_or_else(|| heap.allocation_trace(object), |t| t.trace);
-    if trace == Serial(0) {
-        return Vec::new();
-    }
+    let thread = heap.threads().iter().find(|t| t.object == Some(object));
+    let trace = thread.map_or_else(|| heap.allocation_trace(object), |t| t.trace);
     trace_frames(heap, trace)
 }

@@ -5,6 +5,7 @@ use crate::leaks::root_kinds;
 use crate::objects::describe::{ObjectRef, describe};
 use crate::pace::Pace;
 use crate::paths::chain::field_to;
+use crate::paths::together::Above;
 use crate::paths::{Exclusions, Holders, root_set};
 use crate::sets::selection::Selection;
 use crate::tables::ranking::share;
@@ -277,12 +278,16 @@ pub struct MergedNode {
     pub field: Option<String>,
     /// How many of the asked objects are reached through here.
     pub targets: u64,
-    /// What those retain together.
+    /// What those retain together: the sum over those that no other of them dominates.
     pub targets_retained: Bytes,
     /// True for one of the asked objects itself.
     pub is_target: bool,
     /// Children that are not in the list.
     pub omitted: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Merged shortest paths to the objects of a class.
@@ -296,6 +301,9 @@ pub struct MergedPaths {
     pub followed: u64,
     /// How many of those no path leads to (with the exclusions).
     pub without_path: u64,
+    /// How many of these are reached by references that were excluded.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub by_excluded: u64,
     /// The tree from the roots.
     pub nodes: Vec<MergedNode>,
     /// Roots that are not in the list.
@@ -340,9 +348,17 @@ pub fn to_objects(
         objects: count as u64,
         followed: sample.len() as u64,
         without_path: (sample.len() - paths.len()) as u64,
+        by_excluded: 0,
         nodes: Vec::new(),
         omitted: 0,
     };
+    if merged.without_path > 0 && options.exclude != Exclusions::default() {
+        let found: FxHashSet<ObjIdx> = paths.iter().filter_map(|p| p.last().copied()).collect();
+        let others: Vec<ObjIdx> = sample.into_iter().filter(|o| !found.contains(o)).collect();
+        let all = Exclusions::default();
+        let by_excluded = paths_to(heap, &others, all, options.exact, control)?;
+        merged.by_excluded = by_excluded.len() as u64;
+    }
     let mut pace = Pace::new(control, "merging paths", paths.len() as u64);
     grow(heap, &paths, options, &mut merged, &mut pace)?;
     Ok(merged)
@@ -445,6 +461,8 @@ fn grow(
     }
     let mut roots: Vec<Branch<'_>> = roots.into_values().collect();
     roots.sort_by_key(|b| (Reverse(b.paths.len()), b.members[0]));
+    let targets: Vec<ObjIdx> = paths.iter().filter_map(|p| p.last().copied()).collect();
+    let above = Above::of(heap, &targets, pace)?;
     merged.omitted = roots.len().saturating_sub(options.top) as u64;
     roots.truncate(options.top);
     let mut stack: Vec<(usize, Branch<'_>)> = roots.into_iter().rev().map(|b| (0, b)).collect();
@@ -457,7 +475,7 @@ fn grow(
             0
         });
         let object = here.members[0];
-        let targets = here.paths.iter().filter_map(|p| p.last());
+        let targets = here.paths.iter().filter_map(|p| p.last().copied());
         merged.nodes.push(MergedNode {
             depth,
             object: describe(heap, object),
@@ -468,7 +486,7 @@ fn grow(
             },
             field: here.field,
             targets: here.paths.len() as u64,
-            targets_retained: Bytes(targets.map(|o| heap.retained(*o).0).sum()),
+            targets_retained: above.retained(heap, targets),
             is_target: here.paths.iter().any(|p| p.len() == depth + 1),
             omitted: (all - next.len()) as u64,
         });

@@ -2,6 +2,7 @@
 
 pub mod chain;
 pub mod merged;
+mod together;
 
 use crate::leaks::root_kinds;
 use crate::pace::Pace;

@@ -108,6 +108,10 @@ fn one_line(suspect: &Suspect) -> String {
             let local = suspect.local_of.as_ref()?;
             Some(format!(", a local variable in {}", local.frame))
         })
+        .or_else(|| {
+            let variable = suspect.thread_local_of.as_ref()?.variable.as_ref()?;
+            Some(format!(", the thread-local variable {variable}"))
+        })
         .unwrap_or_default();
     format!(
         "<b>{}</b> ({}) in {}",

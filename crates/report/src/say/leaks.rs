@@ -19,6 +19,52 @@ impl Say for Leaks {
     fn doc(&self) -> Doc {
         suspects_doc(self)
     }
+
+    fn sheet(&self) -> Doc {
+        Doc::new()
+            .table(suspects_table(&self.suspects))
+            .append(self.doc())
+    }
+}
+
+/// All suspects by number; objects are empty for classes, and so is what is not known.
+fn suspects_table(suspects: &[Suspect]) -> Table {
+    let mut table = Table::new([
+        number("suspect"),
+        words("kind"),
+        words("class"),
+        words("object"),
+        words("value"),
+        number("objects"),
+        number("retained"),
+        number("share"),
+        words("accumulates in"),
+        words("class of that"),
+        words("held by"),
+        words("thread"),
+    ]);
+    for (n, suspect) in suspects.iter().enumerate() {
+        let point = suspect.accumulation_point.as_ref();
+        let text = |text: Option<String>| Cell::new([Span::Text(text.unwrap_or_default())]);
+        let is_object = suspect.kind == SuspectKind::Object;
+        let of_thread = suspect.thread_local_of.as_ref().map(|local| &local.thread);
+        let thread = of_thread.or(suspect.local_of.as_ref().map(|local| &local.thread));
+        table.row([
+            Cell::count(n as u64 + 1),
+            Cell::new([Span::from(if is_object { "object" } else { "class" })]),
+            Cell::new([Span::Class(suspect.class.clone())]),
+            text(is_object.then(|| suspect.object.to_string())),
+            text(suspect.value.clone()),
+            Cell::count(suspect.instances),
+            Cell::bytes(suspect.retained),
+            Cell::share(suspect.share),
+            text(point.map(|point| point.object.to_string())),
+            text(point.map(|point| point.class.clone())),
+            text(suspect.holder.clone()),
+            text(thread.cloned()),
+        ]);
+    }
+    table
 }
 
 /// Why there are no suspects: what was found, or what cannot be found out.
@@ -306,6 +352,19 @@ fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
 }
 
 fn root_sentence(suspect: &Suspect) -> Vec<Span> {
+    if let Some(local) = &suspect.thread_local_of {
+        let mut spans = vec![
+            Span::from("A thread-local variable of the thread "),
+            Span::Value(format!("\"{}\"", local.thread)),
+            Span::from(" holds it"),
+        ];
+        if let Some(variable) = &local.variable {
+            spans.push(Span::from(", "));
+            spans.push(Span::Strong(variable.clone()));
+        }
+        spans.push(Span::from("."));
+        return spans;
+    }
     if let Some(local) = &suspect.local_of {
         let mut spans = vec![
             Span::from("A local variable of the thread "),

@@ -37,6 +37,12 @@ pub trait Say: Serialize {
 
     /// The answer as a document, without its provenance.
     fn doc(&self) -> Doc;
+
+    /// The tables of the answer as CSV has them: those of the document, and more if it says in sentences what
+    /// belongs in a table.
+    fn sheet(&self) -> Doc {
+        self.doc()
+    }
 }
 
 /// One line that says which layout the sizes come from and which references count. It ends every

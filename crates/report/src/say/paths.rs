@@ -56,10 +56,20 @@ impl Say for MergedPaths {
                 Span::from(" was followed"),
             ]);
         }
-        if self.without_path > 0 {
+        if self.by_excluded > 0 {
+            intro.extend([
+                Span::from("; "),
+                Span::Count(self.by_excluded),
+                Span::from(" only through references that are left out ("),
+                Span::Strong("--exclude none".to_owned()),
+                Span::from(")"),
+            ]);
+        }
+        let unknown = self.without_path.saturating_sub(self.by_excluded);
+        if unknown > 0 {
             intro.extend([
                 Span::from("; within the limits of the search no path was found to "),
-                Span::Count(self.without_path),
+                Span::Count(unknown),
             ]);
         }
         intro.push(Span::from("."));

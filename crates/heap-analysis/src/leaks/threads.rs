@@ -1,0 +1,93 @@
+//! How a thread keeps what a path leads to: a local variable of a frame, or a thread-local variable.
+
+use crate::objects::describe::thread_name;
+use crate::objects::fields::field_ref;
+use crate::paths::chain::Step;
+use crate::tables::group::frame_text;
+use heap_graph::{Heap, ObjIdx, ThreadInfo};
+use hprof::{BasicType, HeapTag};
+use serde::Serialize;
+
+/// The frame whose local variable holds an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocalOf {
+    /// Name of the thread.
+    pub thread: String,
+    /// The frame, as a stack trace prints it; empty when the dump does not have it.
+    pub frame: String,
+}
+
+/// The thread-local variable whose value is on a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadLocalOf {
+    /// Name of the thread.
+    pub thread: String,
+    /// The static field that has the variable, `Class.field`, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
+}
+
+/// The frame that holds the second object of a path whose first one is a thread, or the first one of another path.
+pub(super) fn local_of(heap: &Heap, path: &[Step]) -> Option<LocalOf> {
+    let (first, thread) = start(heap, path)?;
+    let (thread, frame) = match thread {
+        Some(thread) => {
+            let field = path[0].field.as_deref()?;
+            let frame = field.strip_prefix("<local in frame ")?.strip_suffix('>')?;
+            (thread, frame.parse().ok()?)
+        }
+        None => {
+            let is_local = |kind| matches!(kind, HeapTag::RootJavaFrame | HeapTag::RootJniLocal);
+            let root = heap.roots_of(first).find(|root| is_local(root.kind))?;
+            let thread = heap.threads().iter().find(|t| t.serial == root.thread)?;
+            (thread, root.frame as usize)
+        }
+    };
+    Some(LocalOf {
+        thread: name(heap, thread),
+        frame: heap
+            .trace(thread.trace)
+            .get(frame)
+            .map(|frame| frame_text(frame))
+            .unwrap_or_default(),
+    })
+}
+
+/// The thread-local variable of a thread that a path begins with.
+pub(super) fn thread_local_of(heap: &Heap, path: &[Step]) -> Option<ThreadLocalOf> {
+    let thread = start(heap, path)?.1?;
+    let field = path[0].field.as_deref()?;
+    if !["threadLocals", "inheritableThreadLocals"].contains(&field) {
+        return None;
+    }
+    let is_entry = |step: &&Step| step.object.class == "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+    let entry = path.iter().find(is_entry);
+    let entry = entry.and_then(|step| heap.find(step.object.object.0));
+    let variable = entry.and_then(|entry| field_ref(heap, entry, "referent"));
+    Some(ThreadLocalOf {
+        thread: name(heap, thread),
+        variable: variable.and_then(|variable| static_with(heap, variable)),
+    })
+}
+
+/// The first object of a path, and the thread that it is.
+fn start<'h>(heap: &'h Heap, path: &[Step]) -> Option<(ObjIdx, Option<&'h ThreadInfo>)> {
+    let first = heap.find(path.first()?.object.object.0)?;
+    let thread = heap.threads().iter().find(|t| t.object == Some(first));
+    Some((first, thread))
+}
+
+fn name(heap: &Heap, thread: &ThreadInfo) -> String {
+    let name = thread.object.and_then(|object| thread_name(heap, object));
+    name.unwrap_or_default()
+}
+
+/// A static field that has an object.
+fn static_with(heap: &Heap, object: ObjIdx) -> Option<String> {
+    let id = heap.id(object).0;
+    heap.classes().iter().find_map(|class| {
+        let mut fields = class.statics.iter();
+        let field = fields.find(|field| field.kind == BasicType::Object && field.bits == id)?;
+        Some(format!("{}.{}", class.name, field.name))
+    })
+}
