@@ -69,14 +69,15 @@ pub fn walk_stretch<V: HeapVisitor>(
                     "HEAP_DUMP_SEGMENT",
                     "",
                     "sub-records",
-                    if next == end {
-                        format!("{} bytes skipped to the end of the segment", next - stop.at)
-                    } else {
-                        format!(
-                            "{} bytes skipped to the next sub-record at {next}",
-                            next - stop.at
-                        )
-                    },
+                    // Where that is follows from the offset; `data` may be a part of a file.
+                    format!(
+                        "{} bytes skipped to the {}",
+                        next - stop.at,
+                        match next == end {
+                            true => "end of the segment",
+                            false => "next sub-record",
+                        }
+                    ),
                 ));
                 visitor.resync();
                 walked.next = next;

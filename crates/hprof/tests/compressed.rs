@@ -151,10 +151,34 @@ fn the_dump_of_a_tar_archive_is_read_whatever_packs_it() {
                 let entry = name.to_owned();
                 assert_eq!(*source.packing(), Packing::Tar { entry });
                 assert_eq!(source.packed_len(), packed.len() as u64);
-                assert!(source.diagnostics().is_empty());
+                // The first archive has another dump behind it, which is named.
+                let notes = format!("{:?}", source.diagnostics());
+                assert_eq!(notes.contains(": other.hprof"), name == long, "{notes}");
+                assert_eq!(source.diagnostics().len(), u64::from(name == long));
             }
         }
     }
+}
+
+#[test]
+fn other_dumps_of_a_zip_archive_are_named() {
+    let dump = dump();
+    let packed = testkit::dump::zip_of(&[
+        ("read.me", b"JAVA PROFILES are in this archive"),
+        ("first.hprof", &dump),
+        ("notes", b"none"),
+        ("second.hprof", &dump),
+        ("third.hprof.gz", &gzip(&dump)),
+    ]);
+    let source = Source::from_bytes(packed).expect("a dump");
+    assert!(source.bytes() == dump);
+    let entry = "first.hprof".to_owned();
+    assert_eq!(*source.packing(), Packing::Zip { entry });
+    let notes = format!("{:?}", source.diagnostics());
+    assert!(notes.contains(": second.hprof, third.hprof.gz"), "{notes}");
+    let alone = testkit::dump::zip_of(&[("first.hprof", &dump), ("notes", b"none")]);
+    let source = Source::from_bytes(alone).expect("a dump");
+    assert!(source.diagnostics().is_empty());
 }
 
 #[test]

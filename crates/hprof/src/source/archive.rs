@@ -13,6 +13,8 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// It could not be read to its end.
     pub(super) problem: Option<String>,
+    /// Dumps behind it that were found without decoding it all.
+    pub(super) others: Vec<String>,
 }
 
 pub(super) fn is_zip(data: &[u8]) -> bool {
@@ -53,12 +55,18 @@ pub(super) fn extract_tar(
     while let Some(head) = tar::next(&mut *reader).map_err(broken)? {
         count += 1;
         let mut entry = (&mut *reader).take(head.size);
-        if let Some(found) = copy_dump(&mut entry, (head.name, head.size), out, unpack)? {
-            return Ok(found);
-        }
+        let found = copy_dump(&mut entry, (head.name, head.size), out, unpack)?;
         // What is passed over may be endless.
         let rest = entry.limit() + tar::padding(head.size);
         pass_over(&mut (&mut *reader).take(rest), unpack)?;
+        if let Some(mut found) = found {
+            if let Ok(Some(next)) = tar::next(&mut *reader)
+                && is_dump(&mut reader).is_some()
+            {
+                found.others.push(next.name);
+            }
+            return Ok(found);
+        }
     }
     Err(SourceError::EmptyArchive("tar", count))
 }
@@ -71,6 +79,7 @@ pub(super) fn extract_zip(
 ) -> Result<Entry, SourceError> {
     let broken = |error: zip::result::ZipError| SourceError::Archive("zip", error.to_string());
     let mut archive = ZipArchive::new(Cursor::new(data)).map_err(broken)?;
+    let mut found: Option<Entry> = None;
     for index in 0..archive.len() {
         let Ok(mut entry) = archive.by_index(index) else {
             continue;
@@ -78,11 +87,20 @@ pub(super) fn extract_zip(
         let name = entry.name().map(|name| name.into_owned());
         let name = name.unwrap_or_else(|_| format!("#{index}"));
         let size = entry.size();
-        if let Some(found) = copy_dump(&mut entry, (name, size), out, unpack)? {
-            return Ok(found);
+        match &mut found {
+            Some(found) => found.others.extend(is_dump(&mut entry).map(|_| name)),
+            None => found = copy_dump(&mut entry, (name, size), out, unpack)?,
         }
+        unpack.step(0, 0).map_err(|error| unpack.error(error))?;
     }
-    Err(SourceError::EmptyArchive("zip", archive.len()))
+    found.ok_or(SourceError::EmptyArchive("zip", archive.len()))
+}
+
+/// The first bytes of what is a dump, or gzip.
+fn is_dump(entry: &mut dyn Read) -> Option<[u8; MAGIC.len()]> {
+    let mut head = [0; MAGIC.len()];
+    let is_one = entry.read_exact(&mut head).is_ok() && (head == MAGIC || gzip::is_gzip(&head));
+    is_one.then_some(head)
 }
 
 /// Copies an entry that is a dump, as far as it can be read; `None` if it is none.
@@ -92,13 +110,16 @@ fn copy_dump(
     out: &mut File,
     unpack: &Unpack<'_>,
 ) -> Result<Option<Entry>, SourceError> {
-    let mut head = [0; MAGIC.len()];
-    if entry.read_exact(&mut head).is_err() || head != MAGIC && !gzip::is_gzip(&head) {
+    let Some(head) = is_dump(entry) else {
         return Ok(None);
-    }
-    let problem = copy(&mut head.chain(entry), out, size, unpack);
+    };
+    let problem = copy(&mut head.as_slice().chain(entry), out, size, unpack);
     let problem = problem.map_err(|error| unpack.error(error))?;
-    Ok(Some(Entry { name, problem }))
+    Ok(Some(Entry {
+        name,
+        problem,
+        others: Vec::new(),
+    }))
 }
 
 /// Copies what can be read; a read error is a finding, a write error ends it.

@@ -271,6 +271,19 @@ impl Source {
         let inner = Mapped::file(&file).map_err(|e| unpack.error(e))?;
         let mut source = Self::from_stream(inner, unpack)?;
         source.packing = pack(entry.name);
+        if !entry.others.is_empty() {
+            source.diagnostics.push(Diagnostic::new(
+                DamageKind::Note,
+                0,
+                "archive",
+                "",
+                "",
+                format!(
+                    "it has other dumps, which are not read (unpack it for them): {}",
+                    entry.others.join(", ")
+                ),
+            ));
+        }
         source.packed_len = data.len() as u64;
         if let Some(problem) = entry.problem {
             source.diagnostics.push(Diagnostic::new(

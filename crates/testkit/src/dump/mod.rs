@@ -12,6 +12,6 @@ mod segment;
 
 pub use bytes::{IdSize, Type, Value};
 pub use heap::{ClassSpec, FrameSpec, Heap, Spacing};
-pub use pack::{gzip, gzip_members, zip};
+pub use pack::{gzip, gzip_members, zip, zip_of};
 pub use records::{Dump, Frame, Site, StartThread, Totals, Version};
 pub use segment::{ClassDump, Elements, Root, Segment};

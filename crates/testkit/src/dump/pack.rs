@@ -17,9 +17,16 @@ pub fn gzip_members(data: &[u8], member: usize) -> Vec<u8> {
 
 /// The bytes as a zip archive with one deflated entry.
 pub fn zip(data: &[u8], name: &str) -> Vec<u8> {
+    zip_of(&[(name, data)])
+}
+
+/// A zip archive with these deflated entries.
+pub fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut w = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    w.start_file(name, zip::write::SimpleFileOptions::default())
-        .expect("a valid entry name");
-    w.write_all(data).expect("writing to memory");
+    for (name, data) in entries {
+        w.start_file(*name, zip::write::SimpleFileOptions::default())
+            .expect("a valid entry name");
+        w.write_all(data).expect("writing to memory");
+    }
     w.finish().expect("writing to memory").into_inner()
 }
