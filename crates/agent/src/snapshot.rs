@@ -267,9 +267,13 @@ const KEPT: c_int = 0;
 fn serve_as_copy(plan: &Plan) -> ! {
     // SAFETY: all pointers are to live locals or literals; these calls allocate nothing and take no locks.
     unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != plan.parent {
-            libc::_exit(1);
+        // A reader in this process takes its end of the socket along. The signal comes when the thread ends that has forked,
+        // which is the VM's own: while a program ends, that is too early for such a reader.
+        if matches!(plan.socket, Socket::Connect(_)) {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != plan.parent {
+                libc::_exit(1);
+            }
         }
         // By this name lists of JVMs leave it out.
         libc::prctl(libc::PR_SET_NAME, c"tenure copy".as_ptr());

@@ -295,3 +295,33 @@ fn a_program_goes_on_when_there_can_be_no_snapshot() {
         );
     }
 }
+
+#[test]
+fn a_program_whose_main_method_ends_waits_for_its_snapshot() {
+    let Some(lab) = lab() else { return };
+    let Some(classes) = lab.compile("Caught.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let flags = ["-Xmx64m", "-XX:+UseSerialGC"];
+        let ran = lab.run_in(
+            jdk,
+            classes.path(),
+            Some("oom=snapshot"),
+            &flags,
+            &["Caught"],
+        );
+        let what = format!("{}: {}", jdk.full_version, ran.stderr());
+        assert_eq!(ran.output.status.code(), Some(0), "{what}");
+        let folder = ran.folder.path();
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        let dumps: Vec<String> = names.filter(|name| name.starts_with("oom-")).collect();
+        let [dump] = dumps.as_slice() else {
+            panic!("{dumps:?} {what}");
+        };
+        assert!(dump.ends_with(".hprof"), "{dump} {what}");
+        assert!(bytes_of_arrays(folder, dump) > 40_000_000, "{what}");
+    }
+}
