@@ -228,7 +228,9 @@ fn every_text_profile_of_the_original_is_written_again_from_events() {
             let (ours, printed) = replay(&case, &records);
             let expected = masked(&records);
             let ours: Vec<_> = TextReader::new(&ours).collect();
-            let ours = masked(&ours);
+            let mut ours = masked(&ours);
+            // What the original leaves out without a word.
+            ours.retain(|line| !bytes(line).starts_with("NOTE: the sites that are left out "));
             let name = format!("{} {file}", case.name);
             let pairs = ours.iter().zip(&expected);
             if let Some((ours, expected)) = pairs.into_iter().find(|(a, b)| bytes(a) != bytes(b)) {

@@ -16,6 +16,9 @@ use crate::{listener, output, process, recording};
 /// How soon the end of the recording is noticed.
 const STEP: Duration = Duration::from_millis(100);
 
+/// How soon it is noticed that everything is counted.
+const SHORT: Duration = Duration::from_millis(10);
+
 /// A recording has begun: starts a thread if the clock has something to order.
 pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
     let Some(vm) = HotSpot::get() else { return };
@@ -25,6 +28,13 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
     }
     let recorder = Arc::clone(recorder);
     let run = move || {
+        // The time of a recording is that in which it counts.
+        while !vm.records_all() {
+            if vm.has_ended() {
+                return;
+            }
+            std::thread::sleep(SHORT);
+        }
         let begun = Instant::now();
         let end = options.duration.and_then(|after| begun.checked_add(after));
         let every = options.series.map(|series| series.every);

@@ -91,7 +91,34 @@ fn every_allocation_is_counted_once_at_its_site() {
     }
 }
 
-/// The thread that allocates alone is looked at first, which others must notice.
+/// The original cuts SITES by the share of live bytes.
+#[test]
+fn sites_of_garbage_alone_are_in_every_profile_but_the_originals_which_says_what_it_lacks() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        for options in [
+            "heap=sites",
+            "heap=sites,modern=y",
+            "heap=sites,stacks=sampled",
+        ] {
+            let ran = lab.run(jdk, Some(options), &[], &["Known"]);
+            assert_eq!(ran.stdout(), "kept 1532\n", "{jdk:?} {}", ran.stderr());
+            let profile = ran.profile();
+            let rows = sites(&profile);
+            let garbage = rows.get(&("Known$Node".to_owned(), "Known.garbage".to_owned()));
+            let is_original = options == "heap=sites";
+            let expected = (!is_original).then_some((0, 20_000));
+            let what = format!("{options} on {}\n{profile}", jdk.full_version);
+            assert_eq!(garbage.copied(), expected, "{what}");
+            let note = "NOTE: the sites that are left out have ";
+            assert_eq!(profile.contains(note), is_original, "{what}");
+        }
+    }
+}
+
+/// The thread that allocates alone is compared first, which others must notice.
 #[test]
 fn threads_that_allocate_in_turn_are_counted_each_with_its_own_stacks() {
     let Some(lab) = crate::common::lab() else {

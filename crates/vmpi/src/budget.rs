@@ -160,7 +160,8 @@ impl Budget {
     pub fn shortage(&self, of_what: &str) -> Option<String> {
         (self.refused() > 0).then(|| {
             format!(
-                "{of_what}: at most {} of {} bytes were in use, and more was refused {} times",
+                "{of_what}: at most {} of {} bytes were in use, and more was refused {} times; a larger memory= or a smaller \
+                 depth= avoids that",
                 self.most(),
                 self.limit,
                 self.refused()
@@ -259,7 +260,7 @@ mod tests {
         assert!(!memory.heap.take(Worth::Names, Budget::LEAST));
         let printed: Vec<String> = memory.shortages().collect();
         let expected = "memory= is reached in the Java heap: at most 0 of 4194304 bytes were in use, and more was \
-                        refused 1 times";
+                        refused 1 times; a larger memory= or a smaller depth= avoids that";
         assert_eq!(printed, [expected]);
     }
 }

@@ -337,13 +337,13 @@ impl Emit for BinaryOutput {
     }
 
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>) {
-        let ranked = section.table.rank(section.order, section.cutoff);
+        let ranked = section.rows;
         let class = |row: usize| class_of(section.table.sites()[row].class);
         self.places(context, ranked.iter().map(|one| class(one.row)));
         let mut sites = Vec::with_capacity(ranked.len());
         let (mut wide, mut overflow) = (Vec::new(), false);
         let mut variances = Vec::new();
-        for one in &ranked {
+        for one in ranked {
             let site = section.table.sites()[one.row];
             let (live, allocated) = shown(section.table, one.row);
             let class = self.class(context, class_of(site.class));

@@ -28,6 +28,7 @@ pub(crate) struct ThreadRecord<'a> {
 /// An allocation table and how to print it.
 pub(crate) struct SitesSection<'a> {
     pub(crate) table: &'a SiteTable,
+    pub(crate) rows: &'a [Ranked],
     pub(crate) order: SiteOrder,
     pub(crate) cutoff: f64,
     /// The command's flags: 1 incremental, 2 sorted by allocation, 4 collected before.
@@ -199,15 +200,18 @@ pub(crate) fn shown(table: &SiteTable, row: usize) -> (Volume, Volume) {
     )
 }
 
-/// The rows NATIVE prints, by live bytes: those with a share of at least `cutoff` of what is live
-/// or of what was allocated.
-pub(crate) fn native_rows(table: &SiteTable, cutoff: f64) -> Vec<Ranked> {
-    let all = table.totals().1.bytes as f64;
-    let mut rows = table.rank(SiteOrder::LiveBytes, 0.0);
-    rows.retain(|row| {
-        let allocated = table.sites()[row.row].allocated.bytes as f64;
-        row.share >= cutoff || allocated >= cutoff * all
-    });
+/// The rows of a table in this order: those with a share of at least `cutoff` of what is live or of what was allocated.
+pub(crate) fn rows_by_either(table: &SiteTable, order: SiteOrder, cutoff: f64) -> Vec<Ranked> {
+    let other = match order {
+        SiteOrder::LiveBytes => SiteOrder::AllocatedBytes,
+        SiteOrder::AllocatedBytes => SiteOrder::LiveBytes,
+    };
+    let mut is_large = vec![false; table.sites().len()];
+    for row in table.rank(other, cutoff) {
+        is_large[row.row] = true;
+    }
+    let mut rows = table.rank(order, 0.0);
+    rows.retain(|row| row.share >= cutoff || is_large[row.row]);
     for (rank, row) in (1..).zip(&mut rows) {
         row.rank = rank;
     }

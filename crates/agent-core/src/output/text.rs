@@ -175,8 +175,8 @@ impl Emit for TextOutput {
             order,
             date: context.date.as_bytes(),
         });
-        for ranked in section.table.rank(section.order, section.cutoff) {
-            self.site(context, section.table, &ranked);
+        for ranked in section.rows {
+            self.site(context, section.table, ranked);
         }
         self.put(&TextRecord::SitesEnd);
     }

@@ -2,8 +2,8 @@
 
 use super::Recorder;
 use crate::options::{Format, Mode};
-use crate::output::{SitesSection, native_rows};
-use profile::{CostTable, Sampling, SiteOrder};
+use crate::output::{SitesSection, rows_by_either};
+use profile::{CostTable, Ranked, Sampling, SiteOrder, SiteTable};
 use std::io::Write;
 use std::time::Duration;
 use vmpi::{Event, TraceId, Vm};
@@ -341,9 +341,16 @@ impl Recorder {
         } else {
             SiteOrder::AllocatedBytes
         };
+        // The original's form has the original's rows, cut by what is alive. Samples are none of the original's.
+        let is_modern = self.options.mode == Mode::Modern;
+        let rows = match is_modern || table.is_estimate() || samples > 0 {
+            true => rows_by_either(&table, order, cutoff),
+            false => table.rank(order, cutoff),
+        };
         self.write(vm, |out, context| {
             let section = SitesSection {
                 table: &table,
+                rows: &rows,
                 order,
                 cutoff,
                 flags,
@@ -360,6 +367,14 @@ impl Recorder {
                 out.allocation_stacks(context, samples, &rows);
             }
         });
+        let left_out = left_out(&table, &rows);
+        if left_out >= 0.05 {
+            let text = format!(
+                "the sites that are left out have {:.0} % of the allocated bytes (cutoff=0 shows them)",
+                left_out * 100.0
+            );
+            self.note(vm, &text);
+        }
         self.tables.stacks = stacks;
         self.tables.sites = table;
     }
@@ -367,7 +382,7 @@ impl Recorder {
     pub(super) fn native(&mut self, vm: &dyn Vm, cutoff: f64) {
         let interval = self.options.heap.native.unwrap_or(0);
         let table = std::mem::take(&mut self.tables.native);
-        let rows = native_rows(&table, cutoff);
+        let rows = rows_by_either(&table, SiteOrder::LiveBytes, cutoff);
         let traces: Vec<_> = rows
             .iter()
             .map(|row| crate::output::trace_of(table.sites()[row.row].trace))
@@ -440,4 +455,13 @@ impl Recorder {
         });
         self.write(vm, |out, context| out.heap_summary(context, summary));
     }
+}
+
+/// The share of the allocated bytes that is in no row.
+fn left_out(table: &SiteTable, rows: &[Ranked]) -> f64 {
+    let shares = table.rank(SiteOrder::AllocatedBytes, 0.0).into_iter();
+    let mut of_row = vec![0.0; table.sites().len()];
+    shares.for_each(|row| of_row[row.row] = row.share);
+    let shown: f64 = rows.iter().map(|row| of_row[row.row]).sum();
+    of_row.iter().sum::<f64>() - shown
 }

@@ -35,6 +35,8 @@ pub(crate) struct Inserted {
     stopped: Mutex<bool>,
     /// Held while counting begins.
     begins: Mutex<()>,
+    /// Counting has begun, or was found to be impossible.
+    has_begun: AtomicBool,
     /// Classes that are loaded now stay as they are.
     leaves: AtomicBool,
     /// All classes have the code. Held while they are changed.
@@ -48,6 +50,7 @@ impl Default for Inserted {
         Self {
             stopped: Mutex::new(Rank::Counting, false),
             begins: Mutex::new(Rank::Begins, ()),
+            has_begun: AtomicBool::new(false),
             leaves: AtomicBool::new(false),
             is_in: Mutex::new(Rank::Classes, false),
             changed: ChangedClasses::default(),
@@ -61,9 +64,21 @@ impl Inserted {
     pub(crate) fn leaves_classes(&self) -> bool {
         self.leaves.load(Ordering::SeqCst)
     }
+
+    /// Counting begins now, or never.
+    pub(crate) fn begin(&self) {
+        self.has_begun.store(true, Ordering::SeqCst);
+    }
 }
 
 impl HotSpot {
+    /// Whether everything that is to be recorded is: in a program that runs already it takes a while until all classes have the
+    /// code that counts. True as well if nothing can be counted.
+    #[must_use]
+    pub fn records_all(&self) -> bool {
+        !self.config.instruments() || self.inserted.has_begun.load(Ordering::SeqCst)
+    }
+
     /// The recording has ended: waits for those that are about to count, and has nothing counted any more.
     pub(crate) fn count_no_more(&self, jni: Jni, tracker: &Tracker) -> jvmti::Result<()> {
         let _begins = self.inserted.begins.lock();
@@ -112,6 +127,7 @@ impl HotSpot {
                 native_made::begin(self, env, jni)?;
             }
         }
+        self.inserted.begin();
         if self.config.calls {
             let hotspot = self.forever();
             self.spawn(env, jni, "HPROF clock", move |env, jni| {

@@ -24,6 +24,7 @@ pub(crate) fn count_soon(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
             Ok(()) => return,
             Err(error) if last == 0 => {
                 (hotspot.message)(&format!("nothing can be counted: {error}"));
+                hotspot.inserted.begin();
             }
             Err(_) => {}
         }

@@ -112,6 +112,7 @@ impl Agent for HotSpot {
             && let Err(error) = self.start_counting(env, jni)
         {
             self.degrade(&format!("nothing can be counted: {error}"));
+            self.inserted.begin();
         }
         self.begin_events(env, jni);
         self.is_under_way.store(true, Ordering::SeqCst);
