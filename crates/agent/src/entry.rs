@@ -108,6 +108,9 @@ fn start(java: JavaVm, text: &str) -> i32 {
         }
         Err(error) => return refuse(&Fault::Options(error), text),
     };
+    if let Some(remark) = options.remark() {
+        process::note(&remark);
+    }
     let opened = output::open(&options).map_err(Fault::Start);
     match opened.and_then(|output| run(java, options, output)) {
         Ok(_) => JNI_OK,

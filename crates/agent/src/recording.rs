@@ -194,8 +194,9 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     if before.is_some() {
         stop()?;
     }
+    let remark = options.remark().map(|remark| format!("; {remark}"));
     entry::begin(java, options, output).map_err(|error| error.to_string())?;
-    let printed = status();
+    let printed = status() + &remark.unwrap_or_default();
     Ok(match before {
         Some(before) => format!(
             "{printed}, no longer {} to {}",

@@ -176,6 +176,76 @@ fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
 }
 
 #[test]
+fn a_profile_of_a_started_program_has_the_form_of_its_file_name() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let library = lab.agent.to_string_lossy();
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let java = jdk.tool("java");
+        let classes = lab.classes().to_string_lossy();
+        let run = |profile: &str, output: &str| {
+            let arguments = [
+                "run",
+                "--agent",
+                &library,
+                "--profile",
+                profile,
+                "-o",
+                output,
+            ];
+            let program = ["--", java.to_str().unwrap(), "-cp", &classes, "Known"];
+            let ran = stage.run(&[&arguments[..], &program].concat());
+            let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+            (ran.status.code(), printed)
+        };
+        let begins: [(&str, &[u8]); 7] = [
+            ("a.jfr", b"FLR\0"),
+            ("a.pb.gz", b"\x1f\x8b"),
+            ("a.html", b"<!"),
+            ("a.json", b"{"),
+            ("a.collapsed", b""),
+            ("a.hprof", b"JAVA PROFILE 1.0.2"),
+            ("a", b"JAVA PROFILE 1.0.1, "),
+        ];
+        for (output, begin) in begins {
+            let (code, printed) = run("heap=sites", output);
+            assert!(printed.contains(&format!("wrote {output} (")), "{printed}");
+            let bytes = std::fs::read(stage.folder.path().join(output)).expect(output);
+            assert!(bytes.starts_with(begin) && code.is_some(), "{output}");
+            let is_own = ["a", "a.hprof"].contains(&output);
+            assert_eq!(bytes.starts_with(b"JAVA PROFILE"), is_own, "{output}");
+        }
+        let (code, printed) = run("heap=sites", "a.unknown");
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(
+            printed.contains("a.unknown: the ending is none of .jfr"),
+            "{printed}"
+        );
+        let (code, printed) = run("heap=sites", "a.jfr");
+        assert_eq!(code, Some(2), "{printed}");
+        // A heap dump has no stacks; it is not lost.
+        let (_, printed) = run("heap=dump", "b.jfr");
+        assert!(
+            printed.contains("b.jfr is not written; b.jfr.hprof is"),
+            "{printed}"
+        );
+        assert!(stage.folder.path().join("b.jfr.hprof").is_file());
+        for command in ["attach", "listen"] {
+            let more = ["1", "--duration", "1", "-o", "a.unknown"];
+            let more: &[&str] = if command == "attach" {
+                &more
+            } else {
+                &["0", "-o", "c.jfr"]
+            };
+            let ran = stage.run(&[&[command], more].concat());
+            assert_eq!(ran.status.code(), Some(2), "{command}");
+        }
+    }
+}
+
+#[test]
 fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
     let Some(lab) = crate::common::lab() else {
         return;

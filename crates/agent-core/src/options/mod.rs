@@ -354,6 +354,29 @@ impl Options {
         *self == other
     }
 
+    /// Whether the options say what the output looks like, whatever its name is: `format`, or `compat=y`.
+    pub(crate) fn names_form(&self) -> bool {
+        let mut words = self.text.split(',');
+        words.any(|word| word.starts_with("format=") || word == "compat=y")
+    }
+
+    /// What a user should know of the output: the original's default is text, also in a file that is called `.hprof`.
+    pub fn remark(&self) -> Option<String> {
+        match &self.output.target {
+            Target::File(name)
+                if name.ends_with(".hprof")
+                    && self.output.format == Format::Text
+                    && !self.records_nothing
+                    && !self.names_form() =>
+            {
+                Some(format!(
+                    "{name} is written as text; format=b writes the binary form"
+                ))
+            }
+            _ => None,
+        }
+    }
+
     /// The file name `force=n` leads to, given whether a name is taken.
     pub fn output_file(&self, pid: u32, exists: impl Fn(&str) -> bool) -> Option<String> {
         let Target::File(name) = &self.output.target else {

@@ -315,8 +315,32 @@ impl Parser {
         Ok(())
     }
 
-    /// A series of files: its form follows the ending, and nothing is printed for each of them.
-    fn finish_series(&mut self) -> Result<(), OptionFault> {
+    /// The form of a file that ends with the time, `loop=` or `duration=`, follows its ending; nothing is printed for each
+    /// file of a series.
+    fn finish_timed(&mut self) -> Result<(), OptionFault> {
+        let options = &mut self.options;
+        if let Some(series) = &mut options.series {
+            series.keep = self.keep.unwrap_or(series.keep);
+            options.verbose = false;
+        } else if options.duration.is_none() {
+            return Ok(());
+        }
+        match &options.output.target {
+            Target::Net { .. } if options.series.is_some() => {
+                Err(wrong("loop", "without net=HOST:PORT"))
+            }
+            Target::File(name) if name.ends_with(".hprof") && !self.form_seen => {
+                options.output.format = Format::Binary;
+                options.mode = Mode::Modern;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses endings of forms that the agent does not write. The original wrote text whatever the ending is: so does the
+    /// agent, if the options request that.
+    fn check_ending(&self) -> Result<(), OptionFault> {
         /// What `tenure` makes of profiles; the agent writes the forms of the original only.
         const OTHERS: [&str; 8] = [
             ".jfr",
@@ -328,33 +352,25 @@ impl Parser {
             ".json",
             ".gz",
         ];
-        let options = &mut self.options;
-        let Some(series) = &mut options.series else {
+        let options = &self.options;
+        let Target::File(name) = &options.output.target else {
             return Ok(());
         };
-        series.keep = self.keep.unwrap_or(series.keep);
-        options.verbose = false;
-        match &options.output.target {
-            Target::Net { .. } => Err(wrong("loop", "without net=HOST:PORT")),
-            Target::Unix(_) => Ok(()),
-            Target::File(name) => {
-                if OTHERS.iter().any(|ending| name.ends_with(ending)) {
-                    return Err(wrong(
-                        "file",
-                        ".hprof or .txt (tenure run --loop and tenure attach --loop write the others)",
-                    ));
-                }
-                if name.ends_with(".hprof") && !self.form_seen {
-                    options.output.format = Format::Binary;
-                    options.mode = Mode::Modern;
-                }
-                Ok(())
-            }
+        let is_requested = options.series.is_none() && options.names_form();
+        if options.records_nothing
+            || is_requested
+            || !OTHERS.iter().any(|ending| name.ends_with(ending))
+        {
+            return Ok(());
         }
+        Err(wrong(
+            "file",
+            ".hprof or .txt (tenure run -o and tenure attach -o write the other forms)",
+        ))
     }
 
     fn finish(&mut self) -> Result<(), OptionFault> {
-        self.finish_series()?;
+        self.finish_timed()?;
         let options = &mut self.options;
         if self.wall_at_interval {
             options.cpu.wall = Some(options.interval);
@@ -396,6 +412,8 @@ impl Parser {
         }
         // There is no output to write about.
         options.verbose &= !options.records_nothing;
+        self.check_ending()?;
+        let options = &mut self.options;
         if !asked && !options.records_nothing {
             options.heap.dump = true;
             options.heap.sites = true;

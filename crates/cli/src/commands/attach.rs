@@ -5,22 +5,18 @@ use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::agent::{self, joined};
-use crate::live::collect::{Destination, collect};
+use crate::live::collect::{Destination, collect_profile};
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
 use crate::live::record_args::{RecordArgs, store_events};
-use crate::live::series::{Files, LoopArgs, converted, duration, form_of};
+use crate::live::series::{Files, LoopArgs, duration, form_of};
 use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::jvm::{self, Jvm};
-use report::profile::Form;
-use rustix::fs::{MemfdFlags, memfd_create};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::fs::File;
-use std::io::{Read, Seek, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,8 +62,8 @@ pub struct Args {
     /// Record for this time (30, 90s, 5m, 1h), write the recording here and end it
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "live")]
     duration: Option<Duration>,
-    /// Output file; the format follows its extension: .html .pb.gz .json .jfr .collapsed, or .hprof .hprof.txt
-    /// as the agent writes them; without --duration until Ctrl-C [with --duration: profile-TIME.hprof.txt]
+    /// Output file; the format follows its extension: .html .pb.gz .json .jfr .collapsed, or .hprof .txt
+    /// (and a name without an extension) as the agent writes them; without --duration until Ctrl-C [with --duration: profile-TIME.hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
     /// The agent library [default: beside this program]
@@ -91,6 +87,9 @@ impl Args {
         if self.live.live {
             return self.watch(target, session);
         }
+        if let Some(output) = &self.output {
+            form_of(output)?;
+        }
         let jvm = jvm::find(target)?;
         if let Some(order) = self.order {
             return give(&jvm, order, session);
@@ -102,7 +101,15 @@ impl Args {
             return self.record(jvm, profile, session);
         }
         let library = agent::visible(&jvm, self.agent.as_deref())?;
-        let mut words = self.live.limited(profile.unwrap_or_default());
+        let profile = profile.unwrap_or_default();
+        let mut files = profile
+            .split(',')
+            .filter_map(|word| word.strip_prefix("file="));
+        let profile = match files.find(|file| file.ends_with(".hprof")) {
+            Some(file) => completed(profile, Some(Path::new(file))),
+            None => profile.to_owned(),
+        };
+        let mut words = self.live.limited(&profile);
         if let Some(path) = &self.what.events {
             let events = self.what.written_there(path, session.global.force)?;
             words = joined(&words, &events);
@@ -145,7 +152,7 @@ impl Args {
         });
         self.what.check(session.global.force)?;
         let files = self.series.files(self.output.as_deref())?;
-        let form = form_of(&output);
+        let form = form_of(&output)?;
         let force = session.global.force;
         let mut file = match files {
             Some(_) => None,
@@ -190,14 +197,9 @@ impl Args {
             finish(events)?;
             return Ok(Exit::Ok);
         }
-        let memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
-        let create = |path: &Path| match form {
-            // What becomes another form is collected in memory.
-            Some(_) => Ok(OutputFile::direct(memory.try_clone()?, path)),
-            None => file.take().context("the file is written already"),
-        };
-        let destination = Destination::File(output);
-        let done = collect(stream, &destination, || None, create, |_| {});
+        let create = |_: &Path| file.take().context("the file is written already");
+        let destination = Destination::File(output, form);
+        let done = collect_profile(stream, &destination, || None, create, |_| {});
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
@@ -205,10 +207,7 @@ impl Args {
         if done.progress.bytes == 0 {
             bail!("the program has ended before anything was recorded");
         }
-        match (form, file) {
-            (Some(form), Some(file)) => convert(memory, form, file)?,
-            _ => say(&done),
-        }
+        say(&done);
         finish(events)?;
         Ok(Exit::Ok)
     }
@@ -249,18 +248,6 @@ fn end_later(
         }
     });
     Ok((over, thread))
-}
-
-/// Writes a profile that was collected in memory in another form.
-fn convert(mut memory: File, form: Form, mut output: OutputFile) -> Result<()> {
-    let mut bytes = Vec::new();
-    memory.rewind()?;
-    memory.read_to_end(&mut bytes)?;
-    let path = output.path().to_owned();
-    output.write_all(&converted(&bytes, form, &path)?)?;
-    output.finish()?;
-    note(&format!("wrote {}", path.display()));
-    Ok(())
 }
 
 /// Stores one connection after the other, until the recording has ended.

@@ -2,8 +2,9 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::collect::{Collected, Destination, collect};
+use crate::live::collect::{Collected, Destination, collect_profile};
 use crate::live::collect_events::{self, Typed};
+use crate::live::series::form_of;
 use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
@@ -42,6 +43,15 @@ pub struct Args {
 impl Args {
     /// Listens.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if let Some(output) = &self.output
+            && let Ok(Some(_)) = form_of(output)
+        {
+            let text = format!(
+                "{}: listen stores what the agent sends; write a .hprof file, and tenure convert turns it into other forms",
+                output.display()
+            );
+            return Err(Usage(text).into());
+        }
         let address = match self.address.parse::<u16>() {
             Ok(port) => format!("127.0.0.1:{port}"),
             Err(_) => self.address.clone(),
@@ -64,7 +74,7 @@ impl Args {
             }
             note(&format!("{peer} is connected"));
             let destination = match &self.output {
-                Some(path) => Destination::File(path.clone()),
+                Some(path) => Destination::File(path.clone(), None),
                 None => Destination::Stem(stem()),
             };
             let store = Store::new(session, true);
@@ -135,7 +145,7 @@ impl Store {
     ) -> Result<Collected> {
         let mut last = Instant::now();
         let create = |path: &Path| OutputFile::create_growing(path, self.force);
-        collect(stream, destination, next, create, |progress| {
+        collect_profile(stream, destination, next, create, |progress| {
             if self.loud && last.elapsed() > Duration::from_secs(2) {
                 last = Instant::now();
                 note(&format!(
@@ -160,7 +170,7 @@ pub(crate) fn say(done: &Collected) {
     note(&format!(
         "wrote {} ({}{cut})",
         path.display(),
-        human_bytes(done.progress.bytes)
+        human_bytes(done.bytes)
     ));
 }
 

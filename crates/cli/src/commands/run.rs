@@ -8,9 +8,10 @@ use crate::live::collect::Destination;
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
 use crate::live::record_args::{RecordArgs, store_events};
-use crate::live::series::LoopArgs;
+use crate::live::series::{LoopArgs, form_of};
 use crate::live::watched;
 use crate::output::note;
+use crate::output_file::refuse_existing;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use jvm_observe::jvm;
@@ -29,7 +30,8 @@ use std::time::Duration;
 pub struct Args {
     #[command(flatten)]
     what: RecordArgs,
-    /// The file [default: profile-TIME.hprof or .hprof.txt]
+    /// Output file; the format follows its extension: .html .pb.gz .json .jfr .collapsed, or .hprof .txt (and a name
+    /// without an extension) as the agent writes them [default: profile-TIME.hprof or .hprof.txt]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     output: Option<PathBuf>,
     /// The agent library [default: beside this program]
@@ -68,6 +70,11 @@ impl Args {
             words = format!("{words},{}", files.option());
         }
         self.what.check(session.global.force)?;
+        let mut form = None;
+        if let Some(output) = self.output.as_deref().filter(|_| files.is_none()) {
+            form = form_of(output)?;
+            refuse_existing(output, session.global.force)?;
+        }
         let library = agent::find(self.agent.as_deref())?;
         let (door, events_door) = (Door::to_family()?, Door::to_family()?);
         if profile.is_some() {
@@ -97,7 +104,7 @@ impl Args {
                 }
                 let path = numbered(&stem, collectors.len());
                 let destination = match named {
-                    true => Destination::File(path),
+                    true => Destination::File(path, form),
                     false => Destination::Stem(path),
                 };
                 collectors.push(std::thread::spawn(move || {
@@ -185,8 +192,10 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     let is_dump = options
         .split(',')
         .any(|word| ["heap=dump", "heap=all"].contains(&word));
-    let is_binary = output.is_some_and(|path| path.extension() == Some(OsStr::new("hprof")));
-    if !(is_dump || is_binary) || says("format") {
+    let ending = output.and_then(Path::extension);
+    let is_binary = ending == Some(OsStr::new("hprof"));
+    let is_text = ending == Some(OsStr::new("txt"));
+    if is_text || !(is_dump || is_binary) || says("format") {
         return options.to_owned();
     }
     let mode = if says("modern") || says("compat") {
@@ -254,6 +263,7 @@ mod tests {
         let words = |options, output: Option<&str>| completed(options, output.map(Path::new));
         assert_eq!(words("cpu=samples", None), "cpu=samples");
         assert_eq!(words("cpu=samples", Some("a.txt")), "cpu=samples");
+        assert_eq!(words("heap=dump", Some("a.txt")), "heap=dump");
         assert_eq!(
             words("cpu=samples", Some("a.hprof")),
             "cpu=samples,format=b,modern=y"

@@ -1,9 +1,12 @@
 //! The collector of an agent in socket mode: stores what arrives and passes commands on.
 
+use super::series::converted;
 use crate::output_file::OutputFile;
 use agent_core::control::{Command, Form, Progress, StreamMeter};
 use anyhow::{Context, Result};
-use std::io::{Read, Write};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,8 +16,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Where a profile goes.
 pub(crate) enum Destination {
-    /// This file.
-    File(PathBuf),
+    /// This file, in this form; `None`: as it comes.
+    File(PathBuf, Option<report::profile::Form>),
     /// A name with an ending that fits the form: `stem.hprof` or `stem.hprof.txt`.
     Stem(PathBuf),
 }
@@ -23,6 +26,8 @@ pub(crate) enum Destination {
 pub(crate) struct Collected {
     /// The file; none when nothing arrived.
     pub(crate) path: Option<PathBuf>,
+    /// Size of the file.
+    pub(crate) bytes: u64,
     /// What arrived.
     pub(crate) progress: Progress,
 }
@@ -75,8 +80,44 @@ pub(crate) fn collect(
     file.map_or(Ok(()), OutputFile::finish)?;
     Ok(Collected {
         path,
+        bytes: meter.progress().bytes,
         progress: meter.progress().clone(),
     })
+}
+
+/// Stores a profile as [`collect`] does, in the form of its destination. What becomes another form is collected in
+/// memory; if it cannot be converted, it is stored beside the file as it came.
+pub(crate) fn collect_profile(
+    stream: TcpStream,
+    destination: &Destination,
+    next: impl FnMut() -> Option<Command>,
+    mut create: impl FnMut(&Path) -> Result<OutputFile>,
+    show: impl FnMut(&Progress),
+) -> Result<Collected> {
+    let Destination::File(_, Some(form)) = destination else {
+        return collect(stream, destination, next, create, show);
+    };
+    let mut memory = File::from(memfd_create("tenure profile", MemfdFlags::CLOEXEC)?);
+    let in_memory = |path: &Path| Ok(OutputFile::direct(memory.try_clone()?, path));
+    let mut done = collect(stream, destination, next, in_memory, show)?;
+    let Some(path) = &done.path else {
+        return Ok(done);
+    };
+    let mut bytes = Vec::new();
+    memory.rewind()?;
+    memory.read_to_end(&mut bytes)?;
+    let profile = match converted(&bytes, *form, path) {
+        Ok(profile) => profile,
+        Err(error) => {
+            let name = with_ending(path, done.progress.form.unwrap_or(Form::Text));
+            append(OutputFile::create_for_recording(&name, false, &[])?, &bytes)?.finish()?;
+            let text = format!("{} is not written; {} is", path.display(), name.display());
+            return Err(error.context(text));
+        }
+    };
+    append(create(path)?, &profile)?.finish()?;
+    done.bytes = profile.len() as u64;
+    Ok(done)
 }
 
 pub(crate) fn is_timeout(error: &std::io::Error) -> bool {
@@ -91,18 +132,20 @@ fn open(
     create: &mut impl FnMut(&Path) -> Result<OutputFile>,
 ) -> Result<Option<OutputFile>> {
     let path = match (destination, form) {
-        (Destination::File(path), _) => path.clone(),
+        (Destination::File(path, _), _) => path.clone(),
         (Destination::Stem(_), None) => return Ok(None),
-        (Destination::Stem(stem), Some(form)) => {
-            let mut name = stem.clone().into_os_string();
-            name.push(match form {
-                Form::Text => ".hprof.txt",
-                Form::Binary => ".hprof",
-            });
-            PathBuf::from(name)
-        }
+        (Destination::Stem(stem), Some(form)) => with_ending(stem, form),
     };
     create(&path).map(Some)
+}
+
+fn with_ending(stem: &Path, form: Form) -> PathBuf {
+    let mut name = stem.to_owned().into_os_string();
+    name.push(match form {
+        Form::Text => ".hprof.txt",
+        Form::Binary => ".hprof",
+    });
+    PathBuf::from(name)
 }
 
 /// Appends to a recording; one that cannot be continued is kept.

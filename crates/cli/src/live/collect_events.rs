@@ -89,7 +89,7 @@ pub(crate) fn collect(
 ) -> Result<Collected> {
     stream.set_read_timeout(Some(TICK))?;
     let path = match destination {
-        Destination::File(path) => path.clone(),
+        Destination::File(path, _) => path.clone(),
         Destination::Stem(stem) => {
             let mut name = stem.clone().into_os_string();
             name.push(".vmpi");
@@ -156,6 +156,7 @@ pub(crate) fn collect(
     }
     Ok(Collected {
         path: Some(path),
+        bytes: progress.bytes,
         progress,
     })
 }

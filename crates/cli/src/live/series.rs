@@ -10,6 +10,7 @@ use agent_core::series::{Part, Series};
 use anyhow::{Context, Result, bail};
 use report::profile::{Form, main_metric, render};
 use rustix::net::sockopt::socket_peercred;
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -47,13 +48,26 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time up to a day such as 30, 90s, 5m or 1h".to_owned())
 }
 
-/// The form that a profile is turned into; `None` if it is kept as the agent writes it.
-pub(crate) fn form_of(output: &Path) -> Option<Form> {
-    let name = output.to_string_lossy();
-    let is_own = [".txt", ".hprof"]
-        .iter()
-        .any(|ending| name.ends_with(ending));
-    Form::of_file_name(&name).filter(|_| !is_own)
+/// The form that a profile is turned into; `None` if it is kept as the agent writes it, as in `.hprof`, in `.txt` and in a
+/// file without an extension.
+///
+/// # Errors
+/// The extension is not known.
+pub(crate) fn form_of(output: &Path) -> Result<Option<Form>> {
+    let own = |ending: &OsStr| [OsStr::new("txt"), OsStr::new("hprof")].contains(&ending);
+    if output.extension().is_none_or(own) {
+        return Ok(None);
+    }
+    let form = Form::of_file_name(&output.to_string_lossy());
+    form.map(Some).ok_or_else(|| unknown(output))
+}
+
+fn unknown(output: &Path) -> anyhow::Error {
+    let text = format!(
+        "{}: the ending is none of .jfr .pb.gz .collapsed .html .json .hprof .txt",
+        output.display()
+    );
+    Usage(text).into()
 }
 
 /// A profile of the agent in another form.
@@ -84,12 +98,9 @@ impl LoopArgs {
             return Ok(None);
         };
         let name = output.to_str().context("the output is not UTF-8")?;
-        let form = form_of(output);
-        if form.is_none() && !name.ends_with(".txt") && !name.ends_with(".hprof") {
-            let text = format!(
-                "{name}: the ending is none of .jfr .pb.gz .collapsed .html .json .hprof .txt"
-            );
-            return Err(Usage(text).into());
+        let form = form_of(output)?;
+        if output.extension().is_none() {
+            return Err(unknown(output));
         }
         let pid = std::process::id().to_string();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -192,11 +203,18 @@ mod tests {
 
     #[test]
     fn the_ending_of_the_file_chooses_the_form() {
-        let check = |name: &str, form| assert_eq!(form_of(Path::new(name)), form, "{name}");
+        let check = |name: &str, form| {
+            let found = form_of(Path::new(name)).expect("a known ending");
+            assert_eq!(found, form, "{name}");
+        };
         check("flames.html", Some(Form::Html));
         check("app.pb.gz", Some(Form::Pprof));
         check("run.hprof", None);
         check("run.hprof.txt", None);
         check("stacks.collapsed", Some(Form::Collapsed));
+        check("run", None);
+        check("/dev/stdout", None);
+        let fault = form_of(Path::new("run.unknown")).expect_err("an unknown ending");
+        assert!(fault.is::<Usage>() && fault.to_string().contains(".pb.gz"));
     }
 }

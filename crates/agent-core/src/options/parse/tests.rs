@@ -237,6 +237,46 @@ fn a_series_of_files_has_the_form_of_its_ending() {
 }
 
 #[test]
+fn a_file_is_never_text_under_the_name_of_another_form_without_a_word() {
+    let timed = run("cpu=samples,duration=2s,file=a.hprof");
+    assert_eq!(
+        (timed.output.format, timed.mode, timed.verbose),
+        (Format::Binary, Mode::Modern, true)
+    );
+    // The original's options alone have its default.
+    let text = run("cpu=samples,file=a.hprof");
+    assert_eq!(
+        (text.output.format, text.mode),
+        (Format::Text, Mode::Compat)
+    );
+    assert_eq!(
+        text.remark().as_deref(),
+        Some("a.hprof is written as text; format=b writes the binary form")
+    );
+    for silent in [
+        "cpu=samples,file=a.hprof,format=a",
+        "cpu=samples,file=a.hprof,format=b",
+        "cpu=samples,file=a.hprof,compat=y",
+        "cpu=samples,file=a.txt",
+        "events=64k,file=a.hprof",
+        "cpu=samples",
+    ] {
+        assert_eq!(run(silent).remark(), None, "{silent}");
+    }
+    for ending in ["jfr", "pb.gz", "html", "json", "collapsed"] {
+        assert_eq!(
+            refused(&format!("cpu=samples,modern=y,file=a.{ending}")),
+            "file option value must be .hprof or .txt (tenure run -o and tenure attach -o write the other forms)"
+        );
+        for original in ["format=a", "compat=y"] {
+            let options = run(&format!("cpu=samples,file=a.{ending},{original}"));
+            assert_eq!(options.output.format, Format::Text);
+        }
+        assert!(run(&format!("events=64k,file=a.{ending}")).records_nothing);
+    }
+}
+
+#[test]
 fn events_go_where_a_profile_would_or_beside_one() {
     let events = |text: &str| {
         let options = run(text);
