@@ -55,6 +55,36 @@ fn notes_of_the_agent_are_shown() {
     assert_eq!(text(&without.stderr), "");
 }
 
+/// The binary form has notes as names that nothing refers to. A thread may be called like a note.
+#[test]
+fn notes_of_the_agent_in_the_binary_form_are_shown() {
+    fn record(tag: u8, fields: &[&[u8]]) -> Vec<u8> {
+        let body = fields.concat();
+        let length = u32::try_from(body.len()).expect("short").to_be_bytes();
+        [&[tag, 0, 0, 0, 0][..], &length, &body].concat()
+    }
+    let id = |number: u64| number.to_be_bytes();
+    let u4 = |number: u32| number.to_be_bytes();
+    let name = |number: u64, text: &str| record(0x01, &[&id(number), text.as_bytes()]);
+    let file = [
+        b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\0".to_vec(),
+        name(1, "NOTE: of a thread"),
+        name(2, "main"),
+        record(0x0a, &[&u4(1), &id(9), &u4(0), &id(1), &id(2), &id(2)]),
+        record(0x05, &[&u4(1), &u4(1), &u4(0)]),
+        record(0x0d, &[&u4(7), &u4(1), &u4(7), &u4(1)]),
+        name(3, "NOTE: 3 lost: stacks"),
+    ];
+    let folder = folder();
+    std::fs::write(folder.path().join("b.hprof"), file.concat()).expect("written");
+    let ran = tenure(folder.path(), &["profile", "b.hprof"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert_eq!(
+        text(&ran.stderr),
+        "tenure: b.hprof: note of the agent: 3 lost: stacks\n"
+    );
+}
+
 #[test]
 fn a_profile_that_is_cut_before_its_tables_is_damaged() {
     let folder = folder();
