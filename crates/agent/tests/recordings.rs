@@ -1,7 +1,8 @@
 //! Recordings of a program that runs already: one after the other, ended, written and asked about from
 //! outside.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::common::stage::*;
 
@@ -243,6 +244,65 @@ fn a_profile_of_a_started_program_has_the_form_of_its_file_name() {
             assert_eq!(ran.status.code(), Some(2), "{command}");
         }
     }
+}
+
+#[test]
+fn a_signal_to_tenure_run_ends_the_program_and_writes_its_profile() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        // The program itself, and a JVM that another program has started and waits for.
+        for (is_child, signal, code) in [
+            (true, "TERM", 143),
+            (true, "INT", 130),
+            (false, "TERM", 143),
+        ] {
+            let Some(stage) = stage(lab) else { continue };
+            let mut tenure = Command::new(&stage.tenure);
+            tenure.current_dir(stage.folder.path());
+            tenure.args([
+                "run",
+                "--profile",
+                "heap=sites",
+                "-o",
+                "end.hprof.txt",
+                "--agent",
+            ]);
+            tenure.arg(&lab.agent).arg("--");
+            if !is_child {
+                tenure.args(["sh", "-c", "\"$@\"; exit 1", "sh"]);
+            }
+            tenure
+                .arg(jdk.tool("java"))
+                .arg("-cp")
+                .arg(stage.classes.path())
+                .arg("Patient");
+            let mut program = Talk::start(tenure);
+            program.expect("ready");
+            let folder = socket_folder(program.child.id());
+            assert!(folder.is_dir(), "{}", folder.display());
+            let pid = program.child.id().to_string();
+            let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+            assert!(sent.expect("kill").success());
+            assert_eq!(program.code(), Some(code), "{signal} {is_child}");
+            let text = read(stage.folder.path(), "end.hprof.txt");
+            assert!(text.contains("SITES END"), "{text}");
+            assert!(!folder.exists(), "{}", folder.display());
+        }
+    }
+}
+
+/// The folder of the socket that the program, which this process has started, gets as the agent's option.
+fn socket_folder(pid: u32) -> PathBuf {
+    let read = |path: String| std::fs::read(path).expect("it runs");
+    let children = read(format!("/proc/{pid}/task/{pid}/children"));
+    let child = String::from_utf8_lossy(&children).trim().to_owned();
+    let given = ["cmdline", "environ"].map(|what| read(format!("/proc/{child}/{what}")));
+    let given = String::from_utf8_lossy(&given.concat()).into_owned();
+    let (_, address) = given.split_once("net=unix:").expect("an address");
+    let (folder, _) = address.split_once("/agent").expect("a socket");
+    PathBuf::from(folder)
 }
 
 #[test]

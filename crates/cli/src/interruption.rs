@@ -1,4 +1,5 @@
-//! What is removed when a signal ends a command: outputs that are not whole.
+//! What is removed when a signal ends a command, outputs that are not whole; and signals that do not end a command at
+//! once.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -7,7 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use tempfile::NamedTempFile;
 
@@ -37,15 +39,27 @@ pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
     body()
 }
 
+/// The last SIGINT or SIGTERM that has arrived, 0 for none: for a command that passes signals on. A signal that this
+/// process ignores stays ignored, so that the programs that it starts ignore it, too.
+pub(crate) fn caught() -> io::Result<Arc<AtomicUsize>> {
+    let caught = Arc::<AtomicUsize>::default();
+    for signal in heeded(&[SIGINT, SIGTERM]) {
+        let number = signal.cast_unsigned() as usize;
+        signal_hook::flag::register_usize(signal, Arc::clone(&caught), number)?;
+    }
+    Ok(caught)
+}
+
+/// Those that this process does not ignore: what `nohup` or a script has switched off stays so.
+fn heeded(wanted: &[i32]) -> Vec<i32> {
+    let ignored = ignored();
+    let is_heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
+    wanted.iter().copied().filter(is_heeded).collect()
+}
+
 /// Waits for signals on a thread of its own.
 fn watch() {
-    // What `nohup` or a script has switched off stays so.
-    let ignored = ignored();
-    let wanted = [SIGINT, SIGTERM, SIGHUP];
-    let wanted = wanted
-        .into_iter()
-        .filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    let Ok(mut signals) = Signals::new(wanted) else {
+    let Ok(mut signals) = Signals::new(heeded(&[SIGINT, SIGTERM, SIGHUP])) else {
         return;
     };
     let thread = thread::Builder::new().name("signals".to_owned());

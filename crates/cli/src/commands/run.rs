@@ -3,6 +3,7 @@
 use super::listen::{Store, say, stem};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
+use crate::interruption;
 use crate::live::agent::{self, joined};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
@@ -15,17 +16,22 @@ use crate::output_file::refuse_existing;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use jvm_observe::jvm;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's. SIGTERM and SIGINT are passed on to the program, and its end writes the\nprofile. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -85,16 +91,20 @@ impl Args {
             words = joined(&words, &self.what.words(&target));
         }
         let option = agent_option(&library, &words)?;
+        let caught = interruption::caught()?;
         let mut child = start(&self.command, Some(&option))?;
         let store = Store::new(session, false);
         let stem = self.output.clone().unwrap_or_else(stem);
         let (named, force) = (self.output.is_some(), session.global.force);
         let (mut collectors, mut streams) = (Vec::new(), Vec::new());
         let status = loop {
+            let recorded = collectors.iter().chain(&streams);
+            let jvms = recorded.filter_map(Collector::jvm);
+            pass_on(&caught, jvms.chain([child.id()]));
             if let Some(stream) = door.next()? {
                 if let Some(files) = files.clone() {
-                    collectors.retain(|one: &JoinHandle<Result<()>>| !one.is_finished());
-                    collectors.push(std::thread::spawn(move || {
+                    collectors.retain(|one: &Collector| !one.thread.is_finished());
+                    collectors.push(Collector::begin(stream, move |stream| {
                         if let Err(error) = files.store(stream) {
                             note(&format!("{error:#}"));
                         }
@@ -107,26 +117,32 @@ impl Args {
                     true => Destination::File(path, form),
                     false => Destination::Stem(path),
                 };
-                collectors.push(std::thread::spawn(move || {
+                collectors.push(Collector::begin(stream, move |stream| {
                     say(&store.run(stream, &destination, || None)?);
                     Ok(())
                 }));
             } else if let (Some(path), Some(stream)) = (&self.what.events, events_door.next()?) {
                 let path = numbered(path, streams.len());
-                streams.push(std::thread::spawn(move || {
+                streams.push(Collector::begin(stream, move |stream| {
                     store_events(stream, &path, force)
                 }));
             } else if let Some(status) = child.try_wait()? {
                 break status;
             } else {
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(STEP);
             }
         };
         if collectors.is_empty() && streams.is_empty() {
             note("no JVM with the agent was started");
         }
-        for collector in collectors.into_iter().chain(streams) {
-            match collector.join() {
+        let all: Vec<Collector> = collectors.into_iter().chain(streams).collect();
+        // A JVM may run on when the program that has started it has ended.
+        while all.iter().any(|one| !one.thread.is_finished()) {
+            pass_on(&caught, all.iter().filter_map(Collector::jvm));
+            std::thread::sleep(STEP);
+        }
+        for collector in all {
+            match collector.thread.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => note(&format!("{error:#}")),
                 Err(_) => note("a collector failed"),
@@ -152,9 +168,14 @@ impl Args {
             }
             None => None,
         };
+        let caught = interruption::caught()?;
         let mut child = start(&self.command, option.as_deref())?;
         let mut page: Option<Page> = None;
         let status = loop {
+            let runs = |page: &&Page| !page.live.status().borrow().ended;
+            let jvm = page.as_ref().filter(runs);
+            let jvm = jvm.map(|page| page.live.program().pid());
+            pass_on(&caught, jvm.into_iter().chain([child.id()]));
             if let Some(status) = child.try_wait()? {
                 break status;
             }
@@ -179,6 +200,52 @@ impl Args {
             None => note("no JVM was started"),
         }
         Ok(Exit::Program(code_of(status)))
+    }
+}
+
+/// How often a command looks for connections, signals and the end of the program.
+const STEP: Duration = Duration::from_millis(20);
+
+/// A connection that is stored on a thread of its own.
+struct Collector {
+    /// The JVM that has connected.
+    pid: Option<u32>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Collector {
+    fn begin(
+        stream: TcpStream,
+        store: impl FnOnce(TcpStream) -> Result<()> + Send + 'static,
+    ) -> Collector {
+        let other = socket_peercred(&stream);
+        Collector {
+            pid: other
+                .ok()
+                .map(|other| other.pid.as_raw_nonzero().get().cast_unsigned()),
+            thread: std::thread::spawn(move || store(stream)),
+        }
+    }
+
+    /// The JVM, as long as it is connected.
+    fn jvm(&self) -> Option<u32> {
+        self.pid.filter(|_| !self.thread.is_finished())
+    }
+}
+
+/// Passes a signal that has arrived on to the program and the JVMs that it has started: their ends write the profiles.
+fn pass_on(caught: &AtomicUsize, pids: impl IntoIterator<Item = u32>) {
+    let number = i32::try_from(caught.swap(0, Ordering::SeqCst)).unwrap_or(0);
+    let Some(signal) = Signal::from_named_raw(number) else {
+        return;
+    };
+    let pids: BTreeSet<u32> = pids.into_iter().collect();
+    let pids = pids
+        .into_iter()
+        .filter_map(|pid| Pid::from_raw(pid.cast_signed()));
+    for pid in pids {
+        // One that has just ended needs no signal.
+        let _ = kill_process(pid, signal);
     }
 }
 
