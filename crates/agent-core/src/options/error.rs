@@ -37,6 +37,14 @@ pub enum OptionFault {
         /// What it takes.
         demand: &'static str,
     },
+    /// An option that only modifies others, without any of these.
+    #[error("{option}= selects nothing to record: it needs {needs}")]
+    Alone {
+        /// The option's name.
+        option: &'static str,
+        /// What it modifies.
+        needs: &'static str,
+    },
     /// `cpu=times` or `cpu=old` together with `format=b` in compat mode.
     #[error("cpu=times|old is not supported with format=b")]
     TimesBinary,

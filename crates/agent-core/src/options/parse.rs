@@ -36,6 +36,7 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
     }
     let mut parser = Parser {
         options: Options::blank(text.clone()),
+        modifier: None,
         output_seen: false,
         form_seen: false,
         keep: None,
@@ -67,8 +68,30 @@ fn address(rest: &mut &str) -> Result<Target, OptionFault> {
     Ok(Target::Net { host, port })
 }
 
+/// Options of this agent that only modify what others select, and what each of them needs. Alone they do not select the
+/// original's default, a heap dump and counts of all allocations.
+const MODIFIERS: [(&str, &str); 12] = [
+    ("frames", "cpu=samples or wall=TIME"),
+    ("safepoint", "cpu=samples or wall=TIME"),
+    ("stacks", "heap=sites or heap=all"),
+    ("exact", "heap=sites or heap=all"),
+    ("tracked", "heap=sites or alloc=SIZE"),
+    ("live", "alloc=SIZE"),
+    ("events-file", "events=SIZE"),
+    ("events-net", "events=SIZE"),
+    ("events-depth", "events=SIZE"),
+    ("keep", "loop=TIME"),
+    ("cow-limit", "oom=snapshot"),
+    (
+        "memory",
+        "an option that selects what is recorded, such as cpu=samples",
+    ),
+];
+
 struct Parser {
     options: Options,
+    /// The first of [`MODIFIERS`] that was given.
+    modifier: Option<(&'static str, &'static str)>,
     output_seen: bool,
     /// `format`, `modern` or `compat` was given.
     form_seen: bool,
@@ -101,6 +124,8 @@ impl Parser {
             let Some(row) = find(name) else {
                 return Err(OptionFault::Unknown(name.to_owned()));
             };
+            let modifier = MODIFIERS.iter().find(|(name, _)| *name == row.name);
+            self.modifier = self.modifier.or(modifier.copied());
             match row.value {
                 Value::Switch => {
                     let fault = OptionFault::Value {
@@ -415,6 +440,13 @@ impl Parser {
         self.check_ending()?;
         let options = &mut self.options;
         if !asked && !options.records_nothing {
+            let is_series = options.series.is_some();
+            let modifier = self
+                .modifier
+                .filter(|(name, _)| *name != "keep" || !is_series);
+            if let Some((option, needs)) = modifier {
+                return Err(OptionFault::Alone { option, needs });
+            }
             options.heap.dump = true;
             options.heap.sites = true;
         }

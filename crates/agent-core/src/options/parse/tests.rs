@@ -27,6 +27,36 @@ fn nothing_asked_means_heap_all() {
 }
 
 #[test]
+fn what_only_modifies_others_is_refused_alone() {
+    for (text, needs) in [
+        ("frames=native", "cpu=samples or wall=TIME"),
+        ("safepoint=y,depth=9", "cpu=samples or wall=TIME"),
+        ("stacks=sampled", "heap=sites or heap=all"),
+        ("exact=y", "heap=sites or heap=all"),
+        ("tracked=9", "heap=sites or alloc=SIZE"),
+        ("live=n", "alloc=SIZE"),
+        ("events-file=x", "events=SIZE"),
+        ("events-net=unix:/x", "events=SIZE"),
+        ("events-depth=3", "events=SIZE"),
+        ("keep=3,format=b", "loop=TIME"),
+        ("cow-limit=10m", "oom=snapshot"),
+        (
+            "memory=64m",
+            "an option that selects what is recorded, such as cpu=samples",
+        ),
+    ] {
+        let (option, _) = text.split_once('=').expect("an option");
+        let sentence = format!("{option}= selects nothing to record: it needs {needs}");
+        assert_eq!(refused(text), sentence);
+    }
+    // With an option that selects something, and the original's own options, nothing changes.
+    assert!(!run("memory=64m,cpu=samples,frames=native").heap.dump);
+    assert!(run("memory=64m,oom=snapshot,cow-limit=10m").records_nothing);
+    assert!(run("memory=64m,events=64k,events-file=x").records_nothing);
+    assert!(run("keep=3,loop=1m").heap.dump && run("depth=9,cutoff=0").heap.dump);
+}
+
+#[test]
 fn defaults_are_the_originals() {
     let options = run("");
     assert_eq!(options.output.target, Target::File("java.hprof.txt".into()));
@@ -160,8 +190,8 @@ fn our_own_options_extend_the_grammar() {
             live: false
         })
     );
-    assert_eq!(run("live=n").sampled, None);
-    assert_eq!(run("memory=1g").memory, 1 << 30);
+    assert_eq!(run("cpu=samples,live=n").sampled, None);
+    assert_eq!(run("cpu=samples,memory=1g").memory, 1 << 30);
     assert_eq!(run("heap=sites,tracked=5000").tracked, Some(5000));
     assert_eq!(run("alloc=512k,tracked=0").tracked, Some(0));
     assert_eq!(run("").tracked, None);
@@ -192,7 +222,10 @@ fn frames_of_samples_are_those_of_java_unless_others_are_requested() {
     assert_eq!(frames("cpu=samples"), Frames::Java);
     assert_eq!(frames("cpu=samples,frames=native"), Frames::Native);
     assert_eq!(frames("frames=kernel,cpu=samples"), Frames::Kernel);
-    assert_eq!(frames("frames=kernel,frames=java"), Frames::Java);
+    assert_eq!(
+        frames("cpu=samples,frames=kernel,frames=java"),
+        Frames::Java
+    );
     assert_eq!(
         refused("frames=all"),
         "frames option value must be java|native|kernel"
@@ -222,7 +255,7 @@ fn a_series_of_files_has_the_form_of_its_ending() {
     );
     let printed = run("loop=1s,file=a.hprof,format=a");
     assert_eq!(printed.output.format, Format::Text);
-    assert_eq!(run("keep=3").series, None);
+    assert_eq!(run("keep=3,cpu=samples").series, None);
     for wrong in [
         "loop=0",
         "loop=1d",
@@ -326,7 +359,7 @@ fn every_row_of_the_table_is_understood() {
             Value::Size => "16m",
             _ => "1",
         };
-        let text = format!("{}={value}", row.name);
+        let text = format!("cpu=samples,{}={value}", row.name);
         let known = parse(&text, None).is_ok();
         assert_eq!(known, row.origin != Origin::Removed, "{text}");
     }
