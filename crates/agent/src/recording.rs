@@ -189,6 +189,11 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     {
         return Ok(status());
     }
+    if options.heap.native.is_some()
+        && let Some(why) = vm_hotspot::native_refusal()
+    {
+        return Err(why.to_owned());
+    }
     // As long as that fails, the present recording continues.
     let output = output::open(&options).map_err(|error| error.to_string())?;
     if before.is_some() {

@@ -306,6 +306,44 @@ fn socket_folder(pid: u32) -> PathBuf {
 }
 
 #[test]
+fn a_refused_recording_fails_and_events_are_recorded_for_a_while() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let native = |output: &str| {
+            let arguments = ["--profile", "native=1k", "--duration", "1", "-o", output];
+            stage.order(lab, &[&[&*pid], &arguments[..]].concat())
+        };
+        let (code, printed) = native("first.html");
+        assert_eq!(code, Some(0), "{printed}");
+        let (code, printed) = native("second.html");
+        assert_eq!(code, Some(3), "{printed}");
+        assert!(
+            printed.contains("only the first recording of a program can have them"),
+            "{printed}"
+        );
+        assert!(!printed.contains("wrote"), "{printed}");
+        assert!(!stage.folder.path().join("second.html").exists());
+
+        if jdk.version >= 11 {
+            let printed = stage.ordered(lab, &[&pid, "--events", "a.events", "--duration", "1"]);
+            assert!(printed.contains("wrote a.events ("), "{printed}");
+            let bytes = std::fs::read(stage.folder.path().join("a.events")).expect("events");
+            assert!(bytes.starts_with(b"VMPI\r\n\x1a\n"));
+            let printed = stage.order(lab, &[&pid, "status"]).1;
+            assert!(printed.contains("nothing is recorded"), "{printed}");
+        }
+        program.type_line("end");
+        program.expect("kept 1000");
+        assert_eq!(program.code(), Some(3));
+    }
+}
+
+#[test]
 fn a_recording_that_has_ended_leaves_no_code_in_the_classes() {
     let Some(lab) = crate::common::lab() else {
         return;

@@ -5,7 +5,7 @@ use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::agent::{self, joined};
-use crate::live::collect::{Destination, collect_profile};
+use crate::live::collect::{Collected, Destination, collect_profile};
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
 use crate::live::record_args::{RecordArgs, store_events};
@@ -95,9 +95,7 @@ impl Args {
             return give(&jvm, order, session);
         }
         let profile = self.what.profile(self.output.is_some());
-        if let Some(profile) = profile
-            && (self.duration.is_some() || self.output.is_some())
-        {
+        if self.duration.is_some() || self.output.is_some() {
             return self.record(jvm, profile, session);
         }
         let library = agent::visible(&jvm, self.agent.as_deref())?;
@@ -113,9 +111,6 @@ impl Args {
         if let Some(path) = &self.what.events {
             let events = self.what.written_there(path, session.global.force)?;
             words = joined(&words, &events);
-        }
-        if let Some(time) = self.duration {
-            words = joined(&words, &format!("duration={}s", time.as_secs()));
         }
         let printed = attach::order(&jvm, &library, &words)?;
         note(&format!("{} {printed}", jvm.name()));
@@ -136,9 +131,9 @@ impl Args {
         Ok(Exit::Ok)
     }
 
-    /// Records for a while, and writes the recording here.
-    fn record(&self, jvm: Jvm, profile: &str, session: &Session) -> Outcome {
-        let words = completed(profile, self.output.as_deref());
+    /// Records for a while, and writes the recording here: a profile, events, or both.
+    fn record(&self, jvm: Jvm, profile: Option<&str>, session: &Session) -> Outcome {
+        let words = completed(profile.unwrap_or_default(), self.output.as_deref());
         let mut words = self.live.limited(&words);
         let mut options = words.split(',');
         if options.any(|option| option.starts_with("net=") || option.starts_with("file=")) {
@@ -154,13 +149,15 @@ impl Args {
         let files = self.series.files(self.output.as_deref())?;
         let form = form_of(&output)?;
         let force = session.global.force;
-        let mut file = match files {
-            Some(_) => None,
-            None => Some(OutputFile::create_for_recording(&output, force, &[])?),
+        let mut file = match (profile, &files) {
+            (Some(_), None) => Some(OutputFile::create_for_recording(&output, force, &[])?),
+            _ => None,
         };
         let library = agent::visible(&jvm, self.agent.as_deref())?;
-        let door = Door::to(&jvm)?;
-        words = joined(&words, &format!("net={}", door.address()));
+        let door = profile.map(|_| Door::to(&jvm)).transpose()?;
+        if let Some(door) = &door {
+            words = joined(&words, &format!("net={}", door.address()));
+        }
         let events_door = match &self.what.events {
             Some(path) => Some((Door::to(&jvm)?, path)),
             None => None,
@@ -173,10 +170,11 @@ impl Args {
             words = format!("{words},{}", files.option());
         }
         attach::order(&jvm, &library, &words)?;
-        let stream = door.next()?.context("the agent did not connect")?;
+        let connected = |door: &Door| door.next()?.context("the agent did not connect");
+        let stream = door.as_ref().map(connected).transpose()?;
         let events = match events_door {
             Some((door, path)) => {
-                let stream = door.next()?.context("the agent did not connect")?;
+                let stream = connected(&door)?;
                 let path = path.clone();
                 Some(std::thread::spawn(move || {
                     store_events(stream, &path, force)
@@ -189,28 +187,35 @@ impl Args {
             None => format!("{} is recorded until Ctrl-C", jvm.name()),
         });
         let ending = end_later(jvm.clone(), library.clone(), self.duration)?;
-        if let Some(files) = files {
-            let stored = store_all(&jvm, &library, &door, &files, stream);
-            ending.0.store(true, Ordering::SeqCst);
-            drop(ending.1.join());
-            stored?;
-            finish(events)?;
-            return Ok(Exit::Ok);
-        }
-        let create = |_: &Path| file.take().context("the file is written already");
-        let destination = Destination::File(output, form);
-        let done = collect_profile(stream, &destination, || None, create, |_| {});
+        let (stored, events) = match (door.zip(stream), files) {
+            (Some((door, stream)), Some(files)) => {
+                let stored = store_all(&jvm, &library, &door, &files, stream);
+                (stored, events)
+            }
+            (Some((_, stream)), None) => {
+                let create = |_: &Path| file.take().context("the file is written already");
+                let destination = Destination::File(output, form);
+                let done = collect_profile(stream, &destination, || None, create, |_| {});
+                (done.and_then(|done| written(&done)), events)
+            }
+            (None, _) => (finish(events), None),
+        };
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
-        let done = done?;
-        if done.progress.bytes == 0 {
-            bail!("the program has ended before anything was recorded");
-        }
-        say(&done);
+        stored?;
         finish(events)?;
         Ok(Exit::Ok)
     }
+}
+
+/// Reports a file that was written.
+fn written(done: &Collected) -> Result<()> {
+    if done.progress.bytes == 0 {
+        bail!("the program has ended before anything was recorded");
+    }
+    say(done);
+    Ok(())
 }
 
 /// Waits until the stream of events is stored, if there is one.

@@ -52,6 +52,14 @@ const TICK: Duration = Duration::from_millis(100);
 
 static MALLOC: OnceLock<Malloc> = OnceLock::new();
 
+const ONLY_ONCE: &str = "native allocations are not recorded: they were before, and only the first recording of a program can \
+                         have them";
+
+/// Why another recording of this process cannot have native allocations, if it cannot.
+pub fn native_refusal() -> Option<&'static str> {
+    MALLOC.get().map(|_| ONLY_ONCE)
+}
+
 /// The recording of the process.
 pub(crate) struct Malloc {
     blocks: Blocks,
@@ -122,10 +130,7 @@ pub(crate) fn start(interval: u64, depth: u32, memory: &Memory) -> Result<(), &'
         named: Mutex::new(Rank::NativeNames, Vec::new()),
     });
     if made.is_err() {
-        return Err(
-            "native allocations are not recorded: they were before, and only the first recording \
-             of a program can have them",
-        );
+        return Err(ONLY_ONCE);
     }
     hooks::ON.store(true, Ordering::SeqCst);
     patch_new();
