@@ -52,6 +52,14 @@ pub struct Recorder {
     lost: Vec<(String, u64)>,
     degraded: Vec<report::Note>,
     ended: bool,
+    measures: Measures,
+}
+
+/// What a collector has measured until it has enough.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measures {
+    samples: bool,
+    contention: bool,
 }
 
 /// What was counted.
@@ -112,6 +120,7 @@ impl Recorder {
             lost: Vec::new(),
             degraded: Vec::new(),
             ended: false,
+            measures: Measures::default(),
         }
     }
 
@@ -391,7 +400,10 @@ impl Recorder {
         self.pull(vm);
         let request = match switch.clone() {
             Switch::Allocations(on) => vmpi::Control::Allocations(on),
-            Switch::Sampling { on, thread: None } => vmpi::Control::Sampling { on, thread: None },
+            Switch::Sampling { on, thread: None } => {
+                self.measures.samples = on;
+                vmpi::Control::Sampling { on, thread: None }
+            }
             Switch::Sampling {
                 on,
                 thread: Some(id),
@@ -427,6 +439,7 @@ impl Recorder {
 
     /// Begins to time contention, or ends that and writes what was found: who asks waits for it.
     fn time_monitors(&mut self, vm: &dyn Vm, on: bool) {
+        self.measures.contention = on;
         if on {
             self.tables.contention.clear();
             self.tables.parks.clear();
@@ -445,6 +458,16 @@ impl Recorder {
             });
             self.tables.contention = table;
             self.tables.parks = parks;
+        }
+    }
+
+    /// The VM ends while the collector has something measured: it receives what was found until now.
+    fn last_measurements(&mut self, vm: &dyn Vm) {
+        if self.measures.samples {
+            self.cpu_samples(vm, 0.0);
+        }
+        if self.measures.contention {
+            self.time_monitors(vm, false);
         }
     }
 
@@ -488,6 +511,7 @@ impl Profiler for Recorder {
                     self.dump(vm);
                 } else if self.options.writes_last_counts() {
                     self.counts(vm, 0, self.options.cutoff);
+                    self.last_measurements(vm);
                 }
                 self.finish(vm);
             }

@@ -1,6 +1,6 @@
 //! The live page of `run --live` and `attach --live`: its flags, and its life.
 
-use super::push::PushArgs;
+use super::push::{PushArgs, Pushing};
 use super::watched::Watched;
 use crate::exit::Usage;
 use crate::live::agent::joined;
@@ -210,6 +210,7 @@ pub(crate) fn keep_recording(live: &Live) {
 pub(crate) struct Page {
     pub(crate) live: Arc<Live>,
     running: Running,
+    pushing: Option<Pushing>,
     stay: bool,
 }
 
@@ -233,7 +234,7 @@ impl Page {
             let (live, file) = (Arc::downgrade(&live), file.clone());
             std::thread::spawn(move || follow_rules(&live, &file));
         }
-        args.push.start(Arc::downgrade(&live))?;
+        let pushing = args.push.start(Arc::downgrade(&live))?;
         let config = Config {
             port: args.port,
             signals: true,
@@ -248,6 +249,7 @@ impl Page {
         Ok(Page {
             live,
             running,
+            pushing,
             stay: args.stay,
         })
     }
@@ -278,6 +280,9 @@ impl Page {
     fn close(self, has_ended: bool) {
         if has_ended {
             keep_recording(&self.live);
+        }
+        if let Some(pushing) = self.pushing {
+            pushing.finish(&self.live);
         }
         self.running.stop();
         self.live.close();

@@ -19,14 +19,17 @@ use report::profile::pprof::write;
 use requests::Params;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Weak;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the end of a program or page is delayed by what is still to be sent.
+const LAST_PATIENCE: Duration = Duration::from_secs(15);
 /// Before the second and the third attempt to send something; there is no fourth.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// Measurements that may wait for the server; later ones are dropped.
@@ -83,6 +86,25 @@ pub(crate) struct PushArgs {
     push_tenant: Option<String>,
 }
 
+/// Measuring and sending under way.
+pub(crate) struct Pushing {
+    /// The interval that is being measured is the last one.
+    over: Arc<AtomicBool>,
+    /// Is disconnected when all was sent.
+    ended: Receiver<()>,
+}
+
+impl Pushing {
+    /// Ends the interval that is being measured, and waits until it is sent, [`LAST_PATIENCE`] at most.
+    pub(crate) fn finish(&self, live: &Live) {
+        self.over.store(true, Ordering::SeqCst);
+        live.finish();
+        if self.ended.recv_timeout(LAST_PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            note("the server is too slow: the last profiles were not sent");
+        }
+    }
+}
+
 /// A request that is to be sent.
 struct Request {
     /// Path, and parameters of the query.
@@ -98,7 +120,8 @@ struct Measured {
     name: String,
     from_ms: u64,
     to_ms: u64,
-    cpu_and_block: Profile,
+    /// None of a program that has ended before it was measured.
+    cpu_and_block: Option<Profile>,
     allocated: Option<Profile>,
     live: Option<Profile>,
 }
@@ -118,20 +141,26 @@ impl PushArgs {
     }
 
     /// Measures and sends as long as there is a page, on threads of their own.
-    pub(crate) fn start(&self, live: Weak<Live>) -> Result<()> {
-        let Some(url) = &self.push else { return Ok(()) };
+    pub(crate) fn start(&self, live: Weak<Live>) -> Result<Option<Pushing>> {
+        let Some(url) = &self.push else {
+            return Ok(None);
+        };
         let client = self.client(url)?;
         let url = url.trim_end_matches('/').to_owned();
         let (queue, waiting) = sync_channel(WAITING);
         let args = self.clone();
-        std::thread::Builder::new()
-            .name("tenure-push".to_owned())
-            .spawn(move || args.send_all(&client, &url, &waiting))?;
+        let sender = std::thread::Builder::new().name("tenure-push".to_owned());
+        let (end, ended) = sync_channel::<()>(0);
+        sender.spawn(move || {
+            args.send_all(&client, &url, &waiting);
+            drop(end);
+        })?;
         let args = self.clone();
-        std::thread::Builder::new()
-            .name("tenure-measure".to_owned())
-            .spawn(move || args.measure(&queue, &live))?;
-        Ok(())
+        let over = Arc::<AtomicBool>::default();
+        let is_over = Arc::clone(&over);
+        let measuring = std::thread::Builder::new().name("tenure-measure".to_owned());
+        measuring.spawn(move || args.measure(&queue, &live, &is_over))?;
+        Ok(Some(Pushing { over, ended }))
     }
 
     fn client(&self, url: &str) -> Result<ureq::Agent> {
@@ -177,20 +206,24 @@ impl PushArgs {
         Ok(found)
     }
 
-    fn measure(&self, queue: &SyncSender<Measured>, live: &Weak<Live>) {
+    fn measure(&self, queue: &SyncSender<Measured>, live: &Weak<Live>, over: &AtomicBool) {
         let every = Duration::from_secs(self.push_every);
         let mut from_ms = now_ms();
         let mut dropped = 0_u64;
-        while let Some(live) = live.upgrade() {
-            if live.status().borrow().ended {
-                return;
-            }
-            let Ok(cpu_and_block) = live.measure_for(&[What::Cpu, What::Contention], every) else {
+        let mut is_last = false;
+        while !is_last && let Some(live) = live.upgrade() {
+            let cpu_and_block = live.measure_for(&[What::Cpu, What::Contention], every).ok();
+            let has_ended = live.status().borrow().ended;
+            is_last = has_ended || over.load(Ordering::SeqCst);
+            if cpu_and_block.is_none() && !is_last {
                 // The agent is not there yet, or gone.
                 drop(live);
-                std::thread::sleep(Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(200));
                 continue;
-            };
+            }
+            if has_ended {
+                live.await_last_counts();
+            }
             let to_ms = now_ms();
             let range = Params::default().with("from", &from_ms.to_string());
             let measured = Measured {
@@ -226,7 +259,7 @@ impl PushArgs {
         for measured in waiting {
             let requests = match self.push_protocol {
                 Protocol::Pyroscope => measured.for_pyroscope(),
-                Protocol::Otlp => vec![measured.for_otlp()],
+                Protocol::Otlp => measured.for_otlp().into_iter().collect(),
             };
             let mut requests = requests.iter();
             let sent = requests.try_for_each(|request| self.send(client, url, request));
@@ -308,8 +341,8 @@ impl Measured {
             body,
         };
         let parts = [
-            (Some(&self.cpu_and_block), &pprof::CPU),
-            (Some(&self.cpu_and_block), &pprof::BLOCK),
+            (self.cpu_and_block.as_ref(), &pprof::CPU),
+            (self.cpu_and_block.as_ref(), &pprof::BLOCK),
             (self.allocated.as_ref(), &pprof::ALLOCS),
             (self.live.as_ref(), &pprof::HEAP),
         ];
@@ -319,29 +352,34 @@ impl Measured {
             .collect()
     }
 
-    fn for_otlp(&self) -> Request {
+    /// `None` if nothing was recorded.
+    fn for_otlp(&self) -> Option<Request> {
         let part = |profile, metrics| otlp::Part {
             profile,
             metrics,
             from_ms: self.from_ms,
             to_ms: self.to_ms,
         };
-        let mut parts = vec![
-            part(&self.cpu_and_block, &pprof::CPU),
-            part(&self.cpu_and_block, &pprof::BLOCK),
-        ];
+        let mut parts = Vec::new();
+        if let Some(measured) = &self.cpu_and_block {
+            parts.push(part(measured, &pprof::CPU));
+            parts.push(part(measured, &pprof::BLOCK));
+        }
         parts.extend(self.allocated.as_ref().map(|one| part(one, &pprof::ALLOCS)));
         parts.extend(self.live.as_ref().map(|one| part(one, &pprof::HEAP)));
+        if parts.is_empty() {
+            return None;
+        }
         let plain = otlp::write(&parts, &attributes(&self.name));
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         let body = gzip.write_all(&plain).and_then(|()| gzip.finish());
-        Request {
+        Some(Request {
             path: "/v1development/profiles",
             query: Vec::new(),
             kind: "application/x-protobuf",
             is_packed: body.is_ok(),
             body: body.unwrap_or(plain),
-        }
+        })
     }
 }
 

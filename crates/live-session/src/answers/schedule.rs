@@ -20,14 +20,15 @@ impl Live {
     /// # Errors
     /// When they cannot be written, in words.
     pub fn keep_recording(&self) -> Result<Vec<PathBuf>, String> {
-        let begun = Instant::now();
-        let is = |what: fn(&RecordingState) -> bool| {
-            self.status.borrow().recording.as_ref().is_some_and(what)
-        };
-        while is(|recording| recording.connected) && begun.elapsed() < LAST_WORDS {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if !is(|recording| recording.counting) {
+        self.await_last_counts();
+        let is_counting = |recording: &RecordingState| recording.counting;
+        if !self
+            .status
+            .borrow()
+            .recording
+            .as_ref()
+            .is_some_and(is_counting)
+        {
             return Ok(Vec::new());
         }
         let jfr = tables::profile(self, &Params::default(), Form::Jfr).map_err(|it| it.message)?;
@@ -39,6 +40,21 @@ impl Live {
             .get(number)
             .map(|saved| saved.file("html"));
         Ok(std::iter::once(jfr).chain(table).collect())
+    }
+
+    /// Waits for what the agent of a program that has ended has still sent.
+    pub fn await_last_counts(&self) {
+        let begun = Instant::now();
+        while self.is_connected() && begun.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Whether an agent is connected, or what it has sent is still being read.
+    pub(crate) fn is_connected(&self) -> bool {
+        let status = self.status.borrow();
+        let recording = status.recording.as_ref();
+        recording.is_some_and(|recording| recording.connected)
     }
 
     /// Keeps the table of all classes, and gives its number.

@@ -1,7 +1,7 @@
 //! CPU samples and contention of monitors, on request: what `profile` and
 //! `block` of the pprof addresses are. The agent does neither in between.
 
-use super::program::{Ask, SAMPLES_NS};
+use super::program::{Ask, Commands, SAMPLES_NS};
 use super::recorded::Recorded;
 use super::state::{Live, locked};
 use crate::clock::now_ms;
@@ -95,10 +95,11 @@ impl Before {
 }
 
 impl Live {
-    /// Measures for so long; one measurement after the other. It ends early with the program.
+    /// Measures for so long; one measurement after the other. It ends early with the program, and is then what the agent
+    /// has sent at the end.
     ///
     /// # Errors
-    /// When no agent is connected, or it is gone before it has answered.
+    /// When no agent is connected, or it does not answer.
     pub fn measure_for(&self, what: &[What], time: Duration) -> Result<Profile, Fault> {
         let _turn = locked(&self.measuring);
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
@@ -112,11 +113,29 @@ impl Live {
             commands(Ask::Monitors(true)).map_err(Fault::failed)?;
         }
         self.pass(time);
+        let answered = self.end_measuring(&commands, what, &before);
+        if answered.is_err() {
+            self.await_last_counts();
+        }
+        if self.is_connected() {
+            answered?;
+        }
+        Ok(self.recorded(|now| before.since(now, what)))
+    }
+
+    /// Has the agent send what it has measured, and waits for it.
+    fn end_measuring(
+        &self,
+        commands: &Commands,
+        what: &[What],
+        before: &Before,
+    ) -> Result<(), Fault> {
+        let contention = what.contains(&What::Contention);
         if contention {
             commands(Ask::Monitors(false)).map_err(Fault::failed)?;
         }
-        if cpu {
-            self.end_samples(&commands)?;
+        if what.contains(&What::Cpu) {
+            self.end_samples(commands)?;
         }
         let begun = Instant::now();
         let has_come = || self.recorded(|now| now.measured[1] > before.sent);
@@ -129,7 +148,7 @@ impl Live {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Ok(self.recorded(|now| before.since(now, what)))
+        Ok(())
     }
 
     /// Lets time pass, and gives when that was: from the last snapshot of the sites before it to
