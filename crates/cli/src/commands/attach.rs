@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a recording under way is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -169,6 +169,10 @@ impl Args {
         if let Some(files) = &files {
             words = format!("{words},{}", files.option());
         }
+        // The agent's own clock begins when everything is counted.
+        if let Some(time) = self.duration {
+            words = joined(&words, &format!("duration={}s", time.as_secs()));
+        }
         attach::order(&jvm, &library, &words)?;
         let connected = |door: &Door| door.next()?.context("the agent did not connect");
         let stream = door.as_ref().map(connected).transpose()?;
@@ -186,7 +190,7 @@ impl Args {
             Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
             None => format!("{} is recorded until Ctrl-C", jvm.name()),
         });
-        let ending = end_later(jvm.clone(), library.clone(), self.duration)?;
+        let ending = end_at_signal(jvm.clone(), library.clone())?;
         let (stored, events) = match (door.zip(stream), files) {
             (Some((door, stream)), Some(files)) => {
                 let stored = store_all(&jvm, &library, &door, &files, stream);
@@ -226,24 +230,17 @@ fn finish(events: Option<JoinHandle<Result<()>>>) -> Result<()> {
     })
 }
 
-/// Ends the recording when its time is over or the user presses Ctrl-C, unless the returned flag becomes true
-/// before.
-fn end_later(
-    jvm: Jvm,
-    library: String,
-    after: Option<Duration>,
-) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
+/// Ends the recording when the user presses Ctrl-C, unless the returned flag becomes true before.
+fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
     const STEP: Duration = Duration::from_millis(50);
     let (over, pressed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&pressed))?;
     }
-    let begun = Instant::now();
     let is_over = Arc::clone(&over);
     let thread = std::thread::spawn(move || {
         while !is_over.load(Ordering::SeqCst) {
-            let is_time = after.is_some_and(|after| begun.elapsed() >= after);
-            if is_time || pressed.load(Ordering::SeqCst) {
+            if pressed.load(Ordering::SeqCst) {
                 if let Err(error) = attach::order(&jvm, &library, Order::Stop.text()) {
                     note(&format!("{:#}", anyhow::Error::from(error)));
                 }
