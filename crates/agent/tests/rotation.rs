@@ -137,6 +137,32 @@ fn a_recording_ends_after_its_duration() {
     }
 }
 
+/// Until all classes have their code, nothing is counted; for a program that runs already, that takes longer than this recording.
+#[test]
+fn the_duration_of_a_recording_begins_when_it_counts() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        let Some(stage) = stage(lab) else { continue };
+        let mut program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        let file = stage.attach(lab, &pid, "cpu=times,duration=200ms,cutoff=0");
+        let profile = testkit::until(|| {
+            program.type_line("late");
+            program.expect("done late");
+            let profile = std::fs::read_to_string(&file).unwrap_or_default();
+            match profile.contains("CPU TIME (ms) END") {
+                true => Ok(profile),
+                false => Err(profile),
+            }
+        });
+        let what = format!("{}\n{profile}", jdk.full_version);
+        assert!(profile.contains("Patient.late("), "{what}");
+        program.type_line("end");
+    }
+}
+
 /// Samples under `Patient.spin` in files of any form, as `tenure profile` or the form itself says them.
 fn spun(stage: &Stage, file: &Path) -> u64 {
     if file.to_string_lossy().ends_with(".collapsed") {
