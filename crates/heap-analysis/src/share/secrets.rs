@@ -22,6 +22,9 @@ const BUILT_IN: &str = include_str!("secrets.toml");
 /// Longest text that is searched, in bytes.
 const LONGEST: usize = 1 << 20;
 
+/// From how many bytes on the name of a secret also counts at the end of another word: `PGPASSWORD`.
+const LONG: usize = 8;
+
 /// A pattern.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +41,8 @@ struct Rule {
 struct RuleFile {
     #[serde(default)]
     fields: Vec<String>,
+    #[serde(default)]
+    opaque: Vec<String>,
     #[serde(default, rename = "rule")]
     rules: Vec<Rule>,
 }
@@ -59,7 +64,25 @@ pub struct SecretRules {
     rules: Vec<Rule>,
     set: RegexSet,
     single: Vec<Regex>,
-    fields: Vec<String>,
+    names: Vec<(String, Values)>,
+}
+
+/// Which values of a telling name are secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    All,
+    Opaque,
+}
+
+impl Values {
+    fn include(self, text: &str) -> bool {
+        let any = |of: fn(&char) -> bool| text.chars().any(|c| of(&c));
+        self == Values::All
+            || text.len() >= 8
+                && any(char::is_ascii_digit)
+                && any(char::is_ascii_alphabetic)
+                && !any(|c| c.is_whitespace())
+    }
 }
 
 impl SecretRules {
@@ -70,12 +93,15 @@ impl SecretRules {
             let own: RuleFile = toml::from_str(more)?;
             file.rules.extend(own.rules);
             file.fields.extend(own.fields);
+            file.opaque.extend(own.opaque);
         }
         let patterns = file.rules.iter().map(|r| r.pattern.as_str());
         Ok(SecretRules {
             set: RegexSet::new(patterns.clone())?,
             single: patterns.map(Regex::new).collect::<Result<_, _>>()?,
-            fields: file.fields.iter().map(|f| f.to_lowercase()).collect(),
+            names: named(&file.fields, Values::All)
+                .chain(named(&file.opaque, Values::Opaque))
+                .collect(),
             rules: file.rules,
         })
     }
@@ -92,13 +118,54 @@ impl SecretRules {
             .collect()
     }
 
-    fn names(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        // `user.password`, `spring.datasource.password`, `_password`
-        let last = name.rsplit(['.', '-', ':']).next().unwrap_or_default();
-        let last = last.trim_matches('_');
-        self.fields.iter().any(|f| f == last)
+    /// Which values of a field or key of this name are secrets, if any are.
+    fn telling(&self, name: &str) -> Option<Values> {
+        // `user.password`, `spring.datasource.password`
+        let last = name.rsplit(['.', ':']).next().unwrap_or_default();
+        // A shell's variables for the current and the last folder.
+        if matches!(last, "PWD" | "OLDPWD") {
+            return None;
+        }
+        let words = words(last);
+        let glued = words.concat();
+        let ends = |with: &str| {
+            let before = glued.len().checked_sub(with.len());
+            glued.ends_with(with)
+                && (with.len() >= LONG || before.is_some_and(|n| begins(&words, n)))
+        };
+        let found = self.names.iter().find(|(name, _)| ends(name));
+        found.map(|(_, values)| *values)
     }
+}
+
+fn named(names: &[String], values: Values) -> impl Iterator<Item = (String, Values)> {
+    names.iter().map(move |name| (words(name).concat(), values))
+}
+
+/// The words of a name in lower case: `dbPassword`, `DB_PASSWORD` and `db-password` have the same.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut small = false;
+    for c in name.chars() {
+        let divides = matches!(c, '_' | '-' | ' ');
+        if divides || c.is_uppercase() && small {
+            words.push(String::new());
+        }
+        if !divides && let Some(word) = words.last_mut() {
+            word.extend(c.to_lowercase());
+        }
+        small = c.is_lowercase() || c.is_ascii_digit();
+    }
+    words
+}
+
+/// Whether a word begins after so many bytes.
+fn begins(words: &[String], bytes: usize) -> bool {
+    let ends = words.iter().scan(0, |end, word| {
+        *end += word.len();
+        Some(*end)
+    });
+    bytes == 0 || ends.into_iter().any(|end| end == bytes)
 }
 
 /// The check digit of payment cards (ISO/IEC 7812).
@@ -198,11 +265,11 @@ struct FieldPass<'a> {
     heap: &'a Heap,
     columns: Columns<'a>,
     /// Per class: name and place of telling fields.
-    revealing: &'a [Vec<(String, Place)>],
+    revealing: &'a [Vec<(String, Values, Place)>],
     /// Per class: key and value of map entries.
     entries: &'a [Option<(Place, Place)>],
     all: bool,
-    fields: Vec<(ObjIdx, String)>,
+    fields: Vec<(ObjIdx, &'a str, Values)>,
     pairs: Vec<(ObjIdx, ObjIdx)>,
 }
 
@@ -217,9 +284,9 @@ impl ContentVisitor for FieldPass<'_> {
             return;
         }
         let ids = self.heap.id_size();
-        for (name, place) in revealing {
+        for (name, values, place) in revealing {
             if let Some(value) = self.heap.find(place.id(fields, ids)) {
-                self.fields.push((value, format!("field {name}")));
+                self.fields.push((value, name, *values));
             }
         }
         if let Some((key, value)) = entry
@@ -260,15 +327,21 @@ pub fn secrets(
         pairs: Vec::new(),
     })?;
     for pass in passes {
-        for (value, rule) in pass.fields {
-            hits.extend(text_of(heap, value).map(|(array, text)| (array, rule, text)));
+        for (value, name, values) in pass.fields {
+            let text = text_of(heap, value).filter(|(_, text)| values.include(text));
+            hits.extend(text.map(|(array, text)| (array, format!("field {name}"), text)));
         }
         for (key, value) in pass.pairs {
-            let Some(name) = heap.string(key).filter(|k| rules.names(k)) else {
+            let Some(name) = heap.string(key) else {
                 continue;
             };
-            let rule = format!("key {name}");
-            hits.extend(text_of(heap, value).map(|(array, text)| (array, rule, text)));
+            let values = rules.telling(&name);
+            hits.extend(values.and_then(|values| {
+                let (array, text) = text_of(heap, value)?;
+                values
+                    .include(&text)
+                    .then(|| (array, format!("key {name}"), text))
+            }));
         }
     }
     hits.extend(statics(heap, rules));
@@ -311,7 +384,10 @@ fn hidden(text: &str) -> String {
     shown
 }
 
-type Shapes = (Vec<Vec<(String, Place)>>, Vec<Option<(Place, Place)>>);
+type Shapes = (
+    Vec<Vec<(String, Values, Place)>>,
+    Vec<Option<(Place, Place)>>,
+);
 
 fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
     (0..heap.classes().len() as u32)
@@ -321,12 +397,12 @@ fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
             for slot in slots.iter().filter(|s| s.kind == BasicType::Object) {
                 let info = heap.class(slot.declared_in);
                 let name = &info.fields[slot.field].name;
-                if rules.names(name) {
+                if let Some(values) = rules.telling(name) {
                     let place = Place {
                         kind: slot.kind,
                         offset: slot.offset,
                     };
-                    revealing.push((format!("{}.{name}", info.name), place));
+                    revealing.push((format!("{}.{name}", info.name), values, place));
                 }
             }
             let key = Place::of(heap, &slots, "key");
@@ -358,12 +434,14 @@ fn statics<'h>(
     rules: &'h SecretRules,
 ) -> impl Iterator<Item = (ObjIdx, String, String)> + 'h {
     heap.classes().iter().flat_map(move |info| {
-        let revealing = info.statics.iter();
-        let revealing = revealing.filter(|s| s.kind == BasicType::Object && rules.names(&s.name));
-        revealing.filter_map(move |field| {
+        let objects = info.statics.iter().filter(|s| s.kind == BasicType::Object);
+        objects.filter_map(move |field| {
+            let values = rules.telling(&field.name)?;
             let value = heap.find(hprof::ObjectId(field.bits))?;
             let (array, text) = text_of(heap, value)?;
-            Some((array, format!("field {}.{}", info.name, field.name), text))
+            // A constant with the name of a property or header is no secret: CREDENTIALS = "jmx.remote.credentials".
+            let secret = values.include(&text) && rules.telling(&text).is_none();
+            secret.then(|| (array, format!("field {}.{}", info.name, field.name), text))
         })
     })
 }
@@ -397,11 +475,72 @@ mod tests {
             ("4111 1111 1111 1112", &[]),
             ("https://example.org/a:b@c", &[]),
             ("password=", &[]),
+            ("PWD=/home/user", &[]),
+            (
+                "export DB_PASSWORD=hunter2",
+                &["password in a connection string"],
+            ),
+            (
+                r#"{"dbPassword": "hunter2"}"#,
+                &["password in JSON or YAML"],
+            ),
+            ("db:\n  password: hunter2\n", &["password in JSON or YAML"]),
+            ("Password: the one that you chose", &[]),
+            (
+                "DefaultEndpointsProtocol=https;AccountKey=bXlzZWNyZXRrZXk=;x=y",
+                &["key or token in an assignment"],
+            ),
+            (
+                "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
+                &["key or token in an assignment"],
+            ),
+            ("sk-proj-abcdefghijklmnopqrst", &["OpenAI or Anthropic key"]),
+            ("a risk-proj-abcdefghijklmnopqrst", &[]),
         ] {
             assert_eq!(names(text), want, "{text}");
         }
-        assert!(rules.names("user.Password") && rules.names("_apiKey"));
-        assert!(!rules.names("passwordEncoder") && !rules.names("key"));
+    }
+
+    #[test]
+    fn names_of_secrets_are_known_by_their_last_words() {
+        let rules = SecretRules::new(None).expect("sound rules");
+        for name in [
+            "user.Password",
+            "_apiKey",
+            "dbPassword",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "keystorePassword",
+            "truststorepassword",
+            "AWS_SECRET_ACCESS_KEY",
+            "MY_SECRET",
+            "jwtSecret",
+            "clientsecret",
+            "my.secret",
+            "encryptionKey",
+            "x-api-key",
+            "apikey",
+            "userPwd",
+        ] {
+            assert_eq!(rules.telling(name), Some(Values::All), "{name}");
+        }
+        for name in ["GITHUB_TOKEN", "token", "my.secret.token", "accessKey"] {
+            assert_eq!(rules.telling(name), Some(Values::Opaque), "{name}");
+        }
+        for name in [
+            "passwordEncoder",
+            "key",
+            "PWD",
+            "env.PWD",
+            "OLDPWD",
+            "monkey",
+            "secretary",
+            "",
+        ] {
+            assert_eq!(rules.telling(name), None, "{name}");
+        }
+        assert!(Values::Opaque.include("a1b2c3d4e5"));
+        assert!(!Values::Opaque.include("identifier") && !Values::Opaque.include("a token 2"));
     }
 
     #[test]
