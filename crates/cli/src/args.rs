@@ -2,7 +2,9 @@
 
 use crate::commands::Command;
 use clap::builder::PossibleValue;
-use clap::{ArgAction, Args, CommandFactory, Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use heap_graph::{LayoutModel, Strength};
 use std::ffi::OsString;
 use std::io::Read;
@@ -55,7 +57,8 @@ pub struct Global {
     )]
     pub cache_dir: Option<PathBuf>,
     /// Neither read nor write an index file
-    #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue,
+        value_parser = parse_flag)]
     pub no_index: bool,
     /// Memory limit, such as 2G [default: most of the free memory]
     #[arg(long, global = true, env = "TENURE_MAX_MEMORY", hide_env = true, value_name = "SIZE",
@@ -77,20 +80,24 @@ pub struct Global {
         default_value_t = ColorChoice::Auto, value_name = "WHEN")]
     pub color: ColorChoice,
     /// No progress on standard error
-    #[arg(long, short, global = true, env = "TENURE_QUIET", hide_env = true, action = ArgAction::SetTrue)]
+    #[arg(long, short, global = true, env = "TENURE_QUIET", hide_env = true, action = ArgAction::SetTrue,
+        value_parser = parse_flag)]
     pub quiet: bool,
     /// Sizes as plain numbers of bytes
-    #[arg(long, global = true, env = "TENURE_BYTES", hide_env = true, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "TENURE_BYTES", hide_env = true, action = ArgAction::SetTrue,
+        value_parser = parse_flag)]
     pub bytes: bool,
     /// Print JSON (docs/reference/json.md)
-    #[arg(long, global = true, env = "TENURE_JSON", hide_env = true, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "TENURE_JSON", hide_env = true, action = ArgAction::SetTrue,
+        value_parser = parse_flag)]
     pub json: bool,
     /// Print the tables as CSV: sizes in bytes, shares from 0 to 1
     #[arg(long, global = true, env = "TENURE_CSV", hide_env = true, action = ArgAction::SetTrue,
-        conflicts_with = "json")]
+        value_parser = parse_flag)]
     pub csv: bool,
     /// Include unreachable objects
-    #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue,
+        value_parser = parse_flag)]
     pub unreachable: bool,
     /// Restore the names of classes, fields and frames that ProGuard or R8 changed
     #[arg(
@@ -105,8 +112,29 @@ pub struct Global {
     #[arg(long, global = true, hide = true, action = ArgAction::SetTrue)]
     pub profile_phases: bool,
     /// Overwrite output files
-    #[arg(long, global = true, env = "TENURE_FORCE", hide_env = true, action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "TENURE_FORCE", hide_env = true, action = ArgAction::SetTrue,
+        value_parser = parse_flag)]
     pub force: bool,
+}
+
+impl Global {
+    /// Of `--json` and `--csv` the one on the command line holds, and not the one of the environment.
+    ///
+    /// # Errors
+    /// When both come from the same of the two.
+    fn choose_form(&mut self, parsed: &ArgMatches) -> Result<(), clap::Error> {
+        if !(self.json && self.csv) {
+            return Ok(());
+        }
+        let typed = |option| parsed.value_source(option) == Some(ValueSource::CommandLine);
+        let (json, csv) = (typed("json"), typed("csv"));
+        if json == csv {
+            let why = "--json and --csv cannot be used together";
+            return Err(Cli::command().error(ErrorKind::ArgumentConflict, why));
+        }
+        (self.json, self.csv) = (json, csv);
+        Ok(())
+    }
 }
 
 /// `--layout`.
@@ -176,6 +204,15 @@ pub enum ColorChoice {
     Never,
 }
 
+/// Reads the value that a variable of the environment gives a flag.
+fn parse_flag(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "" | "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err("a flag in the environment is 1 or 0".to_owned()),
+    }
+}
+
 /// Reads `512`, `64k`, `1.5G`, `2GiB`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
@@ -193,6 +230,17 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| format!("{text}: expected a size such as 512m or 2G"))?;
     Ok((value * (1u64 << shift) as f64) as u64)
+}
+
+/// Reads a command line whose command is named.
+///
+/// # Errors
+/// What the user typed wrong, as clap prints it; requested help is an error, too.
+pub fn parse(command: clap::Command, args: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let parsed = command.try_get_matches_from(args)?;
+    let mut cli = Cli::from_arg_matches(&parsed)?;
+    cli.global.choose_form(&parsed)?;
+    Ok(cli)
 }
 
 /// Puts the default command in front of the first plain argument when that is no command:

@@ -23,7 +23,6 @@ pub mod session;
 pub mod tui;
 pub mod watch;
 
-use clap::FromArgMatches;
 use exit::Exit;
 use session::Session;
 use std::ffi::OsString;
@@ -31,8 +30,7 @@ use std::ffi::OsString;
 /// Runs one command line (program name first) and gives its exit code.
 pub fn run(args: Vec<OsString>) -> u8 {
     let args = args::with_default_command(args);
-    let parsed = help::command().try_get_matches_from(args);
-    let cli = match parsed.and_then(|parsed| args::Cli::from_arg_matches(&parsed)) {
+    let cli = match args::parse(help::command(), args) {
         Ok(cli) => cli,
         Err(error) => return exit::of_clap(&error),
     };

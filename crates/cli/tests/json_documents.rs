@@ -242,7 +242,7 @@ fn answers_are_printed_as_tables_for_programs() {
     }
     let (code, _, error) = tenure(at, &["histogram", "heap.hprof", "--csv", "--json"]);
     assert!(
-        code == Some(2) && error.contains("cannot be used with"),
+        code == Some(2) && error.contains("cannot be used together"),
         "{error}"
     );
     let (code, _, error) = tenure(at, &["report", "heap.hprof", "--csv"]);
