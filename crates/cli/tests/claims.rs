@@ -4,7 +4,7 @@ use crate::ran::run;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::Path;
-use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
+use testkit::dump::{ClassSpec, Elements, Heap as Builder, IdSize, Root, Type, Value};
 
 fn json(folder: &Path, args: &[&str]) -> Json {
     json_with(folder, args, 0)
@@ -352,4 +352,54 @@ fn waste_is_answered_from_beside_the_index_the_second_time_unless_something_else
         &["waste", "--json", "--collections", "own.toml", "heap.hprof"],
         2,
     );
+}
+
+/// As JDK 21 writes it: a virtual thread that is parked has neither a root nor a stack.
+#[test]
+fn what_parked_virtual_threads_hold_is_not_called_garbage() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let fields = [("state", Type::Int)];
+    let class = heap.class("java/lang/VirtualThread", object, &fields);
+    let payload = heap.class("app/Payload", object, &[]);
+    let waiting = heap.class("app/Waiting", object, &[]);
+    let thread = heap.instance(class, &[Value::Int(4)]);
+    heap.instance(payload, &[]);
+    heap.set_static(waiting, "THREAD", Value::Object(thread));
+    heap.root(Root::StickyClass, waiting);
+    let dir = folder(&[("parked.hprof", &heap)]);
+    let lost = "1 parked virtual thread whose stack the dump does not have";
+    for command in ["unreachable", "overview"] {
+        let text = run(dir.path(), &[command, "parked.hprof"], 0);
+        assert!(text.contains(lost), "{text}");
+        assert!(!text.contains("would free"), "{text}");
+    }
+    let answer = json(dir.path(), &["unreachable", "--json", "parked.hprof"]);
+    assert_eq!(answer["parked_virtual_threads"], 1);
+    assert_eq!(answer["rows"][0]["class"], "app.Payload", "{answer}");
+}
+
+/// One loader can define many classes of one name: the VM of JDK 8 does so for lambdas.
+#[test]
+fn classes_of_one_name_and_one_loader_are_not_defined_by_several() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let loader = heap.class("app/Loader", object, &[]);
+    let loaders = [0, heap.instance(loader, &[])];
+    heap.root(Root::JniGlobal { reference: 1 }, loaders[1]);
+    for (name, second) in [("app/Form", 0), ("app/Twice", loaders[1])] {
+        for loader in [0, second] {
+            heap.class_spec(ClassSpec {
+                name,
+                super_class: object,
+                loader,
+                ..ClassSpec::default()
+            });
+        }
+    }
+    let dir = folder(&[("forms.hprof", &heap)]);
+    let answer = json(dir.path(), &["loaders", "--json", "forms.hprof"]);
+    let duplicates = answer["duplicates"].as_array().expect("a list");
+    let names: Vec<_> = duplicates.iter().map(|one| &one["class"]).collect();
+    assert_eq!(names, ["app.Twice"], "{answer}");
 }

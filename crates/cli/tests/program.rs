@@ -148,6 +148,11 @@ fn exit_codes_show_how_it_went() {
         (&["histogram", "--by", "colour", "shop.hprof"], 2),
         (&["object", "shop.hprof", "xyzzy"], 2),
         (&["report", "shop.hprof", "-o", "page.pdf"], 2),
+        (&["roots", "--kind", "sticky_class", "shop.hprof"], 0),
+        (&["roots", "--kind", "MONITORS", "shop.hprof"], 2),
+        (&["objects", "shop.hprof", "roots:MONITORS"], 2),
+        (&["histogram", "shop.hprof#1"], 0),
+        (&["histogram", "shop.hprof#0"], 3),
         (&["text.hprof"], 3),
         (&["./missing.hprof"], 3),
         (&["validate", "cut.hprof"], 4),
@@ -167,6 +172,45 @@ fn exit_codes_show_how_it_went() {
             assert_ne!(printed, "", "{args:?}");
         }
     }
+}
+
+#[test]
+fn the_environment_switches_options_on_and_off() {
+    let (_dir, at) = folder();
+    let with = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut program = Command::new(TENURE);
+        program.current_dir(&at).args(args);
+        program.args(["histogram", "shop.hprof", "--no-index"]);
+        let out = program.envs(variables.iter().copied()).output();
+        let out = out.expect("running tenure");
+        (
+            out.status.code(),
+            out.stdout.first().map(|first| char::from(*first)),
+            String::from_utf8_lossy(&out.stderr).into_owned(),
+        )
+    };
+    for (value, json) in [
+        ("1", true),
+        ("true", true),
+        ("0", false),
+        ("off", false),
+        ("", false),
+    ] {
+        let (code, first, _) = with(&[("TENURE_JSON", value)], &[]);
+        assert_eq!((code, first == Some('{')), (Some(0), json), "{value}");
+    }
+    let (code, _, error) = with(&[("TENURE_JSON", "perhaps")], &[]);
+    assert!(code == Some(2) && error.contains("1 or 0"), "{error}");
+    // An option on the command line takes precedence.
+    let (code, first, _) = with(&[("TENURE_JSON", "1")], &["--csv"]);
+    assert_eq!((code, first == Some('{')), (Some(0), false));
+    let (code, first, _) = with(&[("TENURE_CSV", "1")], &["--json"]);
+    assert_eq!((code, first), (Some(0), Some('{')));
+    let (code, _, error) = with(&[("TENURE_CSV", "1"), ("TENURE_JSON", "1")], &[]);
+    assert!(
+        code == Some(2) && error.contains("cannot be used together"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -73,6 +73,7 @@ pub(crate) fn split_snapshot(path: &Path, options: &Options) -> (PathBuf, Option
     if !path.exists()
         && let Some((file, number)) = text.rsplit_once('#')
         && let Ok(number) = number.parse()
+        && number > 0
     {
         options.snapshot = number;
         return (PathBuf::from(file), options);

@@ -98,7 +98,9 @@ impl From<HeapError> for Fault {
 impl From<SetError> for Fault {
     fn from(error: SetError) -> Self {
         match error {
-            SetError::Unreadable(_) | SetError::Unasked(_) => Fault::bad(error.to_string()),
+            SetError::Unreadable(_) | SetError::Kind(_) | SetError::Unasked(_) => {
+                Fault::bad(error.to_string())
+            }
             SetError::Unknown(_) => Fault::not_found(error.to_string()),
             SetError::Heap(error) => error.into(),
         }

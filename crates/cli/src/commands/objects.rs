@@ -125,7 +125,9 @@ impl Args {
 
 fn of_set(error: SetError) -> anyhow::Error {
     match error {
-        SetError::Unreadable(_) | SetError::Unasked(_) => Usage(error.to_string()).into(),
+        SetError::Unreadable(_) | SetError::Kind(_) | SetError::Unasked(_) => {
+            Usage(error.to_string()).into()
+        }
         SetError::Unknown(_) => NotFound(error.to_string()).into(),
         SetError::Heap(error) => error.into(),
     }

@@ -3,7 +3,8 @@
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
-use heap_analysis::tables::roots::{RootOptions, roots};
+use heap_analysis::tables::roots::{RootOptions, kind_named, roots};
+use hprof::HeapTag;
 
 /// The GC roots by kind and class
 #[derive(Debug, clap::Args)]
@@ -14,8 +15,8 @@ pub struct Args {
     #[command(flatten)]
     dump: Dump,
     /// Only this kind, such as JNI_GLOBAL
-    #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    #[arg(long, value_name = "KIND", value_parser = kind_named)]
+    kind: Option<HeapTag>,
     /// Classes and objects per kind, 0 for all
     #[arg(
         short = 'n',
@@ -32,7 +33,7 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let options = RootOptions {
-            kind: self.kind.clone(),
+            kind: self.kind,
             top: limit(Some(self.limit), false, 5).unwrap_or(usize::MAX),
         };
         session.answer(&roots(&heap, &options), heap.summary())

@@ -5,9 +5,10 @@
 use crate::objects::fields::lineage;
 use crate::sets::selection::Selection;
 use crate::tables::group::{ClassGroups, GroupBy, GroupKey, owner_class};
+use crate::tables::roots::kind_named;
 use crate::tables::threads;
 use heap_graph::{ClassIdx, Columns, Dominator, Heap, HeapError, ObjIdx};
-use hprof::ObjectId;
+use hprof::{HeapTag, ObjectId};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -20,7 +21,7 @@ pub enum SetSpec {
     /// `unreachable`: the garbage.
     Unreachable,
     /// `roots` or `roots:KIND`: what root records name.
-    Roots(Option<String>),
+    Roots(Option<HeapTag>),
     /// `object:0x1,0x2`: these.
     Objects(Vec<ObjectId>),
     /// `class:NAME` or `class:0xID`: objects of exactly this class.
@@ -68,6 +69,9 @@ pub enum SetError {
     /// The text is no set.
     #[error("{0}: expected a set such as class:NAME, object:0xID or retained:class:NAME")]
     Unreadable(String),
+    /// No roots are called so.
+    #[error("{0}")]
+    Kind(String),
     /// Nothing in the dump is called so.
     #[error("{0} is not in this dump")]
     Unknown(String),
@@ -125,7 +129,10 @@ impl SetSpec {
         Ok(match word {
             "all" if rest.is_none() => SetSpec::All,
             "unreachable" if rest.is_none() => SetSpec::Unreachable,
-            "roots" => SetSpec::Roots(rest.map(str::to_owned)),
+            "roots" => {
+                let kind = rest.map(kind_named).transpose();
+                SetSpec::Roots(kind.map_err(SetError::Kind)?)
+            }
             "object" => SetSpec::Objects(
                 name()?
                     .split(',')
@@ -258,7 +265,7 @@ impl fmt::Display for SetSpec {
             SetSpec::All => f.write_str("all"),
             SetSpec::Unreachable => f.write_str("unreachable"),
             SetSpec::Roots(None) => f.write_str("roots"),
-            SetSpec::Roots(Some(kind)) => write!(f, "roots:{kind}"),
+            SetSpec::Roots(Some(kind)) => write!(f, "roots:{}", kind.name()),
             SetSpec::Objects(ids) => {
                 let ids: Vec<String> = ids.iter().map(ObjectId::to_string).collect();
                 write!(f, "object:{}", ids.join(","))
@@ -369,8 +376,8 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
     }
     Ok(match spec {
         SetSpec::Roots(kind) => {
-            let of_kind = |name: &str| kind.as_ref().is_none_or(|k| k.eq_ignore_ascii_case(name));
-            let roots = heap.roots().iter().filter(|r| of_kind(r.kind.name()));
+            let roots = heap.roots().iter();
+            let roots = roots.filter(|r| kind.is_none_or(|kind| kind == r.kind));
             Selection::of(heap, roots.map(|r| r.object))
         }
         SetSpec::Objects(ids) => {

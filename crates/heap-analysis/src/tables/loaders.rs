@@ -109,7 +109,11 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
     });
     let mut duplicates: Vec<DuplicateClass> = names
         .into_iter()
-        .filter(|(_, classes)| classes.len() > 1)
+        .filter(|(_, classes)| {
+            // The VM of JDK 8 defines many anonymous classes of one name for a single loader.
+            let first = heap.class(classes[0]).loader;
+            classes.iter().any(|c| heap.class(*c).loader != first)
+        })
         .map(|(name, classes)| DuplicateClass {
             class: name.to_owned(),
             count: classes.len() as u64,

@@ -58,6 +58,8 @@ pub struct Facts {
     pub threads: u64,
     /// Number of root records.
     pub roots: u64,
+    /// Parked virtual threads whose stacks the dump does not have: what only those hold counts as unreachable.
+    pub parked_virtual_threads: u64,
 }
 
 /// The first screen.
@@ -95,6 +97,7 @@ pub fn facts(heap: &Heap) -> Facts {
         loaders: loaders.len() as u64,
         threads: heap.threads().len() as u64,
         roots: summary.gc_roots.values().sum(),
+        parked_virtual_threads: summary.parked_virtual_threads,
     }
 }
 

@@ -11,10 +11,27 @@ use std::collections::BTreeMap;
 /// What to give.
 #[derive(Clone, Debug)]
 pub struct RootOptions {
-    /// Only roots of this kind, by its name (`JNI_GLOBAL`).
-    pub kind: Option<String>,
+    /// Only roots of this kind.
+    pub kind: Option<HeapTag>,
     /// At most so many classes and objects per kind.
     pub top: usize,
+}
+
+/// The kind of roots of this name, such as `JNI_GLOBAL`, in upper or lower case.
+///
+/// # Errors
+/// A sentence with all names.
+pub fn kind_named(name: &str) -> Result<HeapTag, String> {
+    let kinds = || HeapTag::ALL.iter().copied().filter(|tag| tag.is_root());
+    kinds()
+        .find(|kind| kind.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| {
+            let names: Vec<_> = kinds().map(HeapTag::name).collect();
+            format!(
+                "{name} is no kind of GC root: expected one of {}",
+                names.join(", ")
+            )
+        })
 }
 
 /// Roots of one kind and class.
@@ -60,16 +77,11 @@ pub struct Roots {
 pub fn roots(heap: &Heap, options: &RootOptions) -> Roots {
     let mut by_kind: BTreeMap<&str, (HeapTag, Vec<ObjIdx>)> = BTreeMap::new();
     for root in heap.roots() {
-        let name = root.kind.name();
-        if options
-            .kind
-            .as_deref()
-            .is_some_and(|k| !k.eq_ignore_ascii_case(name))
-        {
+        if options.kind.is_some_and(|kind| kind != root.kind) {
             continue;
         }
         by_kind
-            .entry(name)
+            .entry(root.kind.name())
             .or_insert((root.kind, Vec::new()))
             .1
             .push(root.object);

@@ -17,6 +17,8 @@ pub struct Unreachable {
     pub total: Total,
     /// Share of all objects' size, 0 to 1.
     pub share: f64,
+    /// Parked virtual threads whose stacks the dump does not have: what only those hold is among the rows.
+    pub parked_virtual_threads: u64,
 }
 
 /// Counts the garbage.
@@ -44,6 +46,7 @@ pub fn unreachable(heap: &Heap, top: Option<usize>) -> Unreachable {
     rows.truncate(keep);
     Unreachable {
         share: crate::tables::ranking::share(total.shallow.0, heap.summary().shallow.0),
+        parked_virtual_threads: heap.summary().parked_virtual_threads,
         rows,
         omitted_rows,
         total,

@@ -1,6 +1,7 @@
 //! Counts by group.
 
 use super::Say;
+use super::summary::without_stacks;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use heap_analysis::tables::group::{GroupBy, GroupKey};
 use heap_analysis::tables::histogram::{Histogram, HistogramRow};
@@ -89,6 +90,15 @@ impl Say for Unreachable {
         }
         table.omitted = self.omitted_rows;
         table.when_empty = "Everything in the dump is reachable.";
+        let threads = self.parked_virtual_threads;
+        let freed = if threads == 0 {
+            " of all objects. The next collection would free them.".to_owned()
+        } else {
+            let threads = without_stacks(threads);
+            format!(
+                " of all objects. What is only on the stacks of {threads} is among them, and is no garbage."
+            )
+        };
         Doc::new()
             .text([
                 Span::Count(self.total.objects),
@@ -96,7 +106,7 @@ impl Say for Unreachable {
                 Span::Bytes(self.total.shallow.0),
                 Span::from(", "),
                 Span::Share(self.share),
-                Span::from(" of all objects. The next collection would free them."),
+                Span::Text(freed),
             ])
             .table(table)
     }

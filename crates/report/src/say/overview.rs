@@ -4,6 +4,7 @@ use super::Say;
 use super::dominators::objects_table;
 use super::histogram::table;
 use super::leaks::suspects_doc;
+use super::summary::without_stacks;
 use crate::doc::{Doc, Span};
 use crate::units::{plural, utc};
 use heap_analysis::tables::overview::{Facts, Overview};
@@ -45,6 +46,11 @@ pub fn facts_doc(facts: &Facts) -> Doc {
             plural(facts.roots, "GC root", "GC roots"),
         ))],
     ));
+    if facts.parked_virtual_threads > 0 {
+        let threads = without_stacks(facts.parked_virtual_threads);
+        let text = format!("what is only on the stacks of {threads} counts as unreachable");
+        rows.push(("missing", vec![Span::Text(text)]));
+    }
     Doc::new().facts(rows)
 }
 

@@ -34,6 +34,15 @@ fn sub_records(map: &BTreeMap<String, u64>) -> Table {
     table
 }
 
+/// Names the parked virtual threads that a dump of JDK 21 says little of.
+pub(super) fn without_stacks(threads: u64) -> String {
+    plural(
+        threads,
+        "parked virtual thread whose stack the dump does not have",
+        "parked virtual threads whose stacks the dump does not have",
+    )
+}
+
 impl Say for FileSummary {
     const NAME: &'static str = "summary";
 
@@ -73,11 +82,7 @@ impl Say for FileSummary {
             facts.push(("snapshot", vec![Span::Text(text)]));
         }
         if self.parked_virtual_threads > 0 {
-            let text = plural(
-                self.parked_virtual_threads,
-                "parked virtual thread whose stack the dump does not have",
-                "parked virtual threads whose stacks the dump does not have",
-            );
+            let text = without_stacks(self.parked_virtual_threads);
             facts.push(("threads", vec![Span::Text(text)]));
         }
         let mut doc = Doc::new()

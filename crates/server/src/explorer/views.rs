@@ -129,7 +129,11 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
     ("roots", |e, p, f| {
         let heap = e.heap()?;
         let options = roots::RootOptions {
-            kind: p.get("kind").map(str::to_owned),
+            kind: p
+                .get("kind")
+                .map(roots::kind_named)
+                .transpose()
+                .map_err(Fault::bad)?,
             top: p.limit(20)?,
         };
         say(heap, f, &roots::roots(heap, &options))
