@@ -1,15 +1,20 @@
 //! Whatever follows what a dump holds ends when it is cancelled: at the first report of its progress.
 
 use heap_analysis::collections::contents::contents;
+use heap_analysis::collections::held::{held, size};
 use heap_analysis::leaks::{LeakOptions, find};
+use heap_analysis::pace::Pace;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::sets::selection::Selection;
 use heap_analysis::tables::class_paths::{ClassPathOptions, class_paths};
-use heap_graph::{Control, Heap, HeapError, Options};
+use heap_graph::{Control, Heap, HeapError, Options, Progress};
 use hprof::ObjectId;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
+
+/// Elements of a long array.
+const LONG: u64 = 5000;
 
 /// Asserts that a question is answered, and that it ends when it is cancelled on the way.
 fn check<T: std::fmt::Debug>(what: &str, ask: impl Fn(&Control<'_>) -> Result<T, HeapError>) -> T {
@@ -25,6 +30,17 @@ fn check<T: std::fmt::Debug>(what: &str, ask: impl Fn(&Control<'_>) -> Result<T,
         "{what}: {stopped:?}"
     );
     answer
+}
+
+fn open(dump: &Builder) -> (tempfile::NamedTempFile, Heap) {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), dump.bytes()).expect("a dump");
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+    (file, heap)
 }
 
 #[test]
@@ -54,13 +70,7 @@ fn what_follows_references_ends_when_it_is_cancelled() {
         let lone = b.instance(node, &[Value::Object(0)]);
         b.root(Root::StickyClass, lone);
     }
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), b.bytes()).expect("a dump");
-    let options = Options {
-        no_index: true,
-        ..Options::default()
-    };
-    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+    let (_file, heap) = open(&b);
     let at = |id| heap.find(ObjectId(id)).expect("an object");
     let whole = ClassPathOptions::default();
     let tree = check("class paths", |c| class_paths(&heap, &whole, c));
@@ -95,4 +105,43 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     assert_eq!(in_list.rows.len(), 2);
     let in_map = check("a map", |c| contents(&heap, at(map), 10, c));
     assert_eq!(in_map.rows.len(), 1);
+}
+
+#[test]
+fn a_long_array_of_a_collection_is_read_in_steps_and_no_further_than_the_limit() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let array = b.object_array_class();
+    let element = b.instance(object, &[]);
+    let data = b.object_array(array, &[element; LONG as usize]);
+    let fields = [("array", Type::Object)];
+    let list = b.class("java.util.concurrent.CopyOnWriteArrayList", object, &fields);
+    let list = b.instance(list, &[Value::Object(data)]);
+    b.root(Root::StickyClass, list);
+    let (_file, heap) = open(&b);
+    let long = heap.find(ObjectId(list)).expect("the list");
+    let in_long = check("a list with a long array", |c| contents(&heap, long, 10, c));
+    assert_eq!((in_long.rows.len(), in_long.more), (10, true));
+    let count = check("its size", |c| {
+        size(&heap, long, &mut Pace::new(c, "size", 0))
+    });
+    assert_eq!(count, Some(LONG));
+    let steps = |limit: usize| {
+        let reports = AtomicU64::new(0);
+        let cancel = AtomicBool::new(false);
+        let control = Control {
+            progress: &|progress: Progress| {
+                reports.fetch_max(progress.done, Ordering::Relaxed);
+            },
+            cancel: &cancel,
+        };
+        let mut pace = Pace::new(&control, "long", u64::MAX);
+        held(&heap, long, limit, &mut pace).expect("read");
+        reports.into_inner()
+    };
+    assert_eq!(steps(10), 0, "no more is read than the limit");
+    assert!(
+        steps(usize::MAX) > LONG - 2000,
+        "a long array is read in steps"
+    );
 }

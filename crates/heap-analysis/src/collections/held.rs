@@ -2,9 +2,9 @@
 //! those of their nodes. A damaged dump can claim anything, so every walk is bounded.
 
 use crate::collections::table::{CollectionKind, CollectionSpec, CollectionTable};
-use crate::objects::fields::{elements, field, field_int, field_ref, is_subclass_of, lineage};
+use crate::objects::fields::{field, field_int, field_ref, is_subclass_of, lineage};
 use crate::pace::Pace;
-use heap_graph::{Heap, HeapError, ObjIdx, ObjectKind, ObjectView};
+use heap_graph::{Heap, HeapError, ObjIdx, ObjectKind};
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
 
@@ -108,24 +108,25 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
     let (at, _) = innermost(heap, object);
     if let Some(spec) = spec_of(heap, at) {
         let array = spec.array.as_deref().and_then(|f| reference(heap, at, f));
-        let count = |all: bool| {
-            let slots = array.map_or(Vec::new(), |array| slots(heap, array));
-            let used = slots.iter().filter(|slot| all || slot.is_some()).count();
-            used as u64 / u64::from(spec.slots)
-        };
-        let found = spec.size.split('|').find_map(|word| match word {
-            "#elements" => Some(count(false)),
-            "#length" => Some(count(true)),
-            name => {
-                let cells = spec.cells.as_deref().and_then(|f| reference(heap, at, f));
-                let cells = cells.map_or(Vec::new(), |cells| elements(heap, cells));
-                let more = cells.iter().filter_map(|c| field_int(heap, *c, "value"));
-                let sum = more.fold(field_int(heap, at, name)?, i64::wrapping_add);
-                u64::try_from(sum).ok()
+        let cells = spec.cells.as_deref().and_then(|f| reference(heap, at, f));
+        for word in spec.size.split('|') {
+            let (of, mut sum) = match word {
+                "#elements" | "#length" => (array, Some(0)),
+                name => (cells, field_int(heap, at, name)),
+            };
+            for slot in of.into_iter().flat_map(|array| slots(heap, array, 0)) {
+                pace.step()?;
+                let more = match word {
+                    "#elements" => i64::from(slot.is_some()),
+                    "#length" => 1,
+                    _ => slot.and_then(|c| field_int(heap, c, "value")).unwrap_or(0),
+                };
+                sum = sum.map(|sum| sum.wrapping_add(more));
             }
-        });
-        if found.is_some() {
-            return Ok(found);
+            if let Some(size) = sum.and_then(|sum| u64::try_from(sum).ok()) {
+                let slots = if word.starts_with('#') { spec.slots } else { 1 };
+                return Ok(Some(size / u64::from(slots)));
+            }
         }
     }
     let own = ["size", "elementCount", "count"].iter().find_map(|name| {
@@ -170,15 +171,23 @@ fn reference(heap: &Heap, object: ObjIdx, names: &str) -> Option<ObjIdx> {
     names.split('|').find_map(|f| field_ref(heap, object, f))
 }
 
-/// All elements of an object array; `None` for null and for what is not in the dump.
-fn slots(heap: &Heap, array: ObjIdx) -> Vec<Option<ObjIdx>> {
-    match heap.object(array) {
-        Ok(ObjectView::ObjectArray { elements, .. }) => {
-            let find = |id: hprof::ObjectId| (!id.is_null()).then(|| heap.find(id)).flatten();
-            elements.into_iter().map(find).collect()
-        }
-        _ => Vec::new(),
-    }
+/// Elements that are read at a time.
+const PIECE: usize = 1024;
+
+/// The elements of an object array from one of them on, read when they are needed; `None` for null and for what is not in the
+/// dump.
+fn slots(heap: &Heap, array: ObjIdx, from: usize) -> impl Iterator<Item = Option<ObjIdx>> + '_ {
+    (from..)
+        .step_by(PIECE)
+        .map(move |at| heap.elements(array, at, PIECE).unwrap_or_default())
+        .take_while(|piece| !piece.is_empty())
+        .flatten()
+        .map(|id| (!id.is_null()).then(|| heap.find(id)).flatten())
+}
+
+/// An element as a row.
+fn element(slot: Option<ObjIdx>) -> Option<Entry> {
+    slot.map(|object| (None, Some(object)))
 }
 
 type Found = Result<(Form, Vec<Entry>), HeapError>;
@@ -193,13 +202,14 @@ impl Reader<'_, '_, '_> {
     fn read(&mut self, at: ObjIdx) -> Found {
         let heap = self.heap;
         if heap.kind(at) == ObjectKind::ObjectArray {
-            return Ok((Form::List, self.some(elements(heap, at))));
+            return Ok((Form::List, self.rows(slots(heap, at, 0), element)?));
         }
         if let Some(spec) = spec_of(heap, at) {
             return self.as_in_table(at, spec);
         }
-        if let Some(found) = self.small(at) {
-            return Ok(found);
+        if let Some((form, mut rows)) = small(heap, at) {
+            rows.truncate(self.limit);
+            return Ok((form, rows));
         }
         if is_subclass_of(heap, heap.class_of(at), SKIP_LIST) {
             return Ok((Form::Map, self.skip_list(at)?));
@@ -246,21 +256,14 @@ impl Reader<'_, '_, '_> {
             _ => None,
         };
         let used = used.and_then(|used| usize::try_from(used).ok());
-        let all = slots(heap, array)
-            .into_iter()
-            .take(used.unwrap_or(usize::MAX));
-        let mut all: Vec<ObjIdx> = all.flatten().collect();
         // A ring: what is in front of the tail comes behind what follows the head.
         let place = |f| field_int(heap, at, f).and_then(|n| usize::try_from(n).ok());
         let ends = |head, tail| place(head).zip(place(tail));
         let ring = ends("head", "tail").or_else(|| ends("takeIndex", "putIndex"));
-        if let Some((head, tail)) = ring
-            && tail <= head
-            && tail <= all.len()
-        {
-            all.rotate_left(tail);
-        }
-        Ok((form, self.some(all)))
+        let front = ring.map_or(0, |(head, tail)| if tail <= head { tail } else { 0 });
+        let all = slots(heap, array, front).chain(slots(heap, array, 0).take(front));
+        let all = all.take(used.unwrap_or(usize::MAX));
+        Ok((form, self.rows(all, element)?))
     }
 
     /// The entries of a map that has an array.
@@ -280,62 +283,39 @@ impl Reader<'_, '_, '_> {
         }
         let kept = |entry: &Entry| entry.0.is_some() || entry.1.is_some();
         if spec.slots == 2 || field_ref(heap, map, "alternatingKeysAndValues").is_some() {
-            let slots = slots(heap, array);
-            let pairs = slots.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-            return Ok(pairs.filter(kept).take(self.limit).collect());
+            let mut slots = slots(heap, array, 0);
+            let pairs = std::iter::from_fn(|| Some((slots.next()?, slots.next()?)));
+            return self.rows(pairs, |pair| Some(pair).filter(kept));
         }
         let (keys, values) = match field_ref(heap, map, "keyUniverse") {
             Some(universe) => (universe, Some(array)),
             None => (array, reference(heap, map, "valuesArray|value")),
         };
         if let Some(values) = values {
-            let values = slots(heap, values);
-            let mut keys = slots(heap, keys);
-            keys.resize(values.len(), None);
+            let values = slots(heap, values, 0);
+            let keys = slots(heap, keys, 0).chain(std::iter::repeat(None));
             // A constant without a value is no key of an EnumMap.
-            let pairs = keys.into_iter().zip(values).filter(|pair| pair.1.is_some());
-            return Ok(pairs.take(self.limit).collect());
+            let has_value = |pair: &Entry| pair.1.is_some();
+            return self.rows(keys.zip(values), |pair| Some(pair).filter(has_value));
         }
-        let all = elements(heap, array).into_iter().take(self.limit);
-        Ok(all.map(|each| lone(heap, each)).collect())
+        self.rows(slots(heap, array, 0), |slot| Some(lone(heap, slot?)))
     }
 
-    fn some(&self, objects: Vec<ObjIdx>) -> Vec<Entry> {
-        let objects = objects.into_iter().take(self.limit);
-        objects.map(|object| (None, Some(object))).collect()
-    }
-
-    /// `List.of`, `Set.of` and `Map.of` of one or two elements, and sets of few enum constants.
-    fn small(&self, at: ObjIdx) -> Option<(Form, Vec<Entry>)> {
-        let heap = self.heap;
-        let class = heap.class(heap.class_of(at)).name.as_str();
-        let in_fields = |names: [&str; 2]| names.map(|f| field_ref(heap, at, f));
-        match class.strip_prefix("java.util.")? {
-            "ImmutableCollections$Map1" => {
-                let [key, value] = in_fields(["k0", "v0"]);
-                Some((Form::Map, vec![(key, value)]))
+    /// What `row` gives of each of these.
+    fn rows<T>(
+        &mut self,
+        items: impl Iterator<Item = T>,
+        mut row: impl FnMut(T) -> Option<Entry>,
+    ) -> Result<Vec<Entry>, HeapError> {
+        let mut rows = Vec::new();
+        for item in items {
+            self.pace.step()?;
+            if rows.len() >= self.limit {
+                break;
             }
-            "ImmutableCollections$List12" | "ImmutableCollections$Set12" => {
-                let form = match class.ends_with("Set12") {
-                    true => Form::Set,
-                    false => Form::List,
-                };
-                let [first, second] = in_fields(["e0", "e1"]);
-                // A lone element has a plain object beside it.
-                let is_element =
-                    |o: &ObjIdx| heap.class(heap.class_of(*o)).name != "java.lang.Object";
-                let found = first.into_iter().chain(second.filter(is_element));
-                Some((form, self.some(found.collect())))
-            }
-            "RegularEnumSet" => {
-                let bits = field_int(heap, at, "elements")?;
-                let universe = slots(heap, field_ref(heap, at, "universe")?);
-                let all = universe.into_iter().take(64).enumerate();
-                let found = all.filter_map(|(n, constant)| constant.filter(|_| bits >> n & 1 != 0));
-                Some((Form::Set, self.some(found.collect())))
-            }
-            _ => None,
+            rows.extend(row(item));
         }
+        Ok(rows)
     }
 
     /// What `row` gives of `first` and of all after it.
@@ -388,11 +368,12 @@ impl Reader<'_, '_, '_> {
         let heap = self.heap;
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
-        for bucket in elements(heap, table) {
+        for bucket in slots(heap, table, 0) {
             self.pace.step()?;
             if found.len() >= self.limit {
                 break;
             }
+            let Some(bucket) = bucket else { continue };
             // ConcurrentHashMap puts long buckets into a TreeBin, whose nodes hang on `first`.
             let mut next = Some(field_ref(heap, bucket, "first").unwrap_or(bucket));
             while let Some(node) = next {
@@ -429,6 +410,37 @@ impl Reader<'_, '_, '_> {
             }
         }
         Ok(rows)
+    }
+}
+
+/// `List.of`, `Set.of` and `Map.of` of one or two elements, and sets of few enum constants.
+fn small(heap: &Heap, at: ObjIdx) -> Option<(Form, Vec<Entry>)> {
+    let class = heap.class(heap.class_of(at)).name.as_str();
+    let in_fields = |names: [&str; 2]| names.map(|f| field_ref(heap, at, f));
+    match class.strip_prefix("java.util.")? {
+        "ImmutableCollections$Map1" => {
+            let [key, value] = in_fields(["k0", "v0"]);
+            Some((Form::Map, vec![(key, value)]))
+        }
+        "ImmutableCollections$List12" | "ImmutableCollections$Set12" => {
+            let form = match class.ends_with("Set12") {
+                true => Form::Set,
+                false => Form::List,
+            };
+            let [first, second] = in_fields(["e0", "e1"]);
+            // A lone element has a plain object beside it.
+            let is_element = |o: &ObjIdx| heap.class(heap.class_of(*o)).name != "java.lang.Object";
+            let found = first.into_iter().chain(second.filter(is_element));
+            Some((form, found.map(|o| (None, Some(o))).collect()))
+        }
+        "RegularEnumSet" => {
+            let bits = field_int(heap, at, "elements")?;
+            let universe = slots(heap, field_ref(heap, at, "universe")?, 0);
+            let all = universe.take(64).enumerate();
+            let found = all.filter_map(|(n, constant)| constant.filter(|_| bits >> n & 1 != 0));
+            Some((Form::Set, found.map(|o| (None, Some(o))).collect()))
+        }
+        _ => None,
     }
 }
 
