@@ -74,6 +74,7 @@ impl Session {
             stop: Arc::new(Stop::new(limits)),
             unreachable: self.unreachable,
             nested: false,
+            scanned_class: Arc::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use heap_graph::{ClassIdx, Heap, ObjIdx, RefStrength, Strength};
 use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
@@ -26,6 +27,8 @@ pub(crate) struct Env {
     pub(crate) unreachable: bool,
     /// The query stands in a set that another query names.
     pub(crate) nested: bool,
+    /// Whether the query has scanned the objects of a class. A join scans one class after the other.
+    pub(crate) scanned_class: Arc<AtomicBool>,
 }
 
 /// Made on the first question that needs it.

@@ -24,6 +24,29 @@ fn a_join_finds_what_the_references_name_at_both_ends() {
 }
 
 #[test]
+fn a_join_with_the_objects_of_each_class_counts_as_the_classes_do() {
+    let Some(session) = corpus_heap("of_classes", "zoo-jdk17-g1.hprof") else {
+        return;
+    };
+    let by_id = "left join objects o on o.class_id = c.id where c.id is not null";
+    let by_name =
+        "left join objects o on o.class = c.name and o.class_id = c.id where c.id is not null";
+    let by_number = "left join objects o on o.class_number = c.number where c.id is not null";
+    let counted = "select c.number, count(o.id), c.objects from classes c";
+    let all = rows(
+        &session,
+        "select count(*) from classes where id is not null",
+    );
+    for join in [by_id, by_name, by_number] {
+        let query = format!("{counted} {join} group by c.number");
+        let found = rows(&session, &query);
+        assert_eq!(Cell::Int(found.len() as i64), all[0][0], "{join}");
+        let wrong: Vec<_> = found.iter().filter(|row| row[1] != row[2]).collect();
+        assert!(wrong.is_empty(), "{join}: {wrong:?}");
+    }
+}
+
+#[test]
 fn an_id_and_an_address_of_one_end_both_hold() {
     let Some(session) = corpus_heap("id_and_address", "zoo-jdk17-g1.hprof") else {
         return;

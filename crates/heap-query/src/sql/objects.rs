@@ -12,6 +12,7 @@ use hprof::{Bytes, ObjectId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const ID: usize = 0;
 const CLASS: usize = 1;
@@ -94,9 +95,10 @@ impl Source for Objects {
     }
 
     fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError> {
-        let walk = walk_of(env, &scan)?;
+        let filter = Filter::new(env, &scan);
+        let walk = walk_of(env, &scan, &filter)?;
         Ok(Box::new(ObjectRows {
-            filter: Filter::new(env, &scan),
+            filter,
             env: env.clone(),
             walk,
             here: Here::default(),
@@ -112,12 +114,12 @@ enum Walk {
     Largest(Box<Largest>),
 }
 
-fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
+fn walk_of(env: &Env, scan: &Scan, filter: &Filter) -> Result<Walk, QueryError> {
     if scan.equal(ID).or_else(|| scan.equal(ADDRESS)).is_some() {
         return Ok(Walk::One(one_object(env, scan)));
     }
     if let Some(Order::Ascending(CLASS) | Order::Grouped(CLASS | CLASS_NUMBER)) = scan.order {
-        return Ok(Walk::Classes(Classes::new(env)?));
+        return Ok(Walk::Classes(Classes::new(env, all_classes(env))?));
     }
     let floor = scan.constraints.iter().filter(|c| c.column == RETAINED);
     let floor = floor.filter_map(least).max();
@@ -125,7 +127,17 @@ fn walk_of(env: &Env, scan: &Scan) -> Result<Walk, QueryError> {
     if scan.order == Some(Order::Descending(RETAINED)) || free && floor.is_some_and(|f| f > 0) {
         return Ok(Walk::Largest(Box::new(Largest::new(floor.unwrap_or(0)))));
     }
+    // One scan of a class costs less than the objects of all classes, several cost more.
+    if let Some(class) = filter.only_class()
+        && env.scanned_class.swap(true, Ordering::Relaxed)
+    {
+        return Ok(Walk::Classes(Classes::new(env, vec![class])?));
+    }
     Ok(Walk::Blocks(Box::new(Blocks::new(env, scan))))
+}
+
+fn all_classes(env: &Env) -> Vec<ClassIdx> {
+    (0..env.heap.classes().len() as u32).map(ClassIdx).collect()
 }
 
 /// The object that is requested by its id.
@@ -175,10 +187,9 @@ impl Filter {
                     }
                 }
                 (CLASS_ID, value) => {
-                    let id = value.object_id().filter(|id| !id.is_null());
-                    let all = env.heap.classes().iter().enumerate();
-                    all.filter(|(_, c)| Some(c.id) == id)
-                        .for_each(|(n, _)| admit(ClassIdx(n as u32)));
+                    if let Some(class) = value.object_id().and_then(|id| env.class_of_id(id)) {
+                        admit(class);
+                    }
                 }
                 _ => continue,
             }
@@ -196,6 +207,14 @@ impl Filter {
             shallow: of(SHALLOW),
             retained: of(RETAINED),
         }
+    }
+
+    /// The class of all objects that it admits, if there is only one.
+    fn only_class(&self) -> Option<ClassIdx> {
+        let admitted = (0..).map(ClassIdx).zip(self.classes.as_ref()?);
+        let mut admitted = admitted.filter(|(_, is_admitted)| **is_admitted);
+        let (class, _) = admitted.next()?;
+        admitted.next().is_none().then_some(class)
     }
 
     fn admits_class(&self, class: ClassIdx) -> bool {
@@ -294,7 +313,7 @@ impl Blocks {
     }
 }
 
-/// All objects by the name of their class.
+/// The objects of classes, by the name of the class.
 struct Classes {
     lead: Lead,
     by_class: Arc<ByClass>,
@@ -307,8 +326,7 @@ struct Classes {
 }
 
 impl Classes {
-    fn new(env: &Env) -> Result<Classes, QueryError> {
-        let mut left: Vec<ClassIdx> = (0..env.heap.classes().len() as u32).map(ClassIdx).collect();
+    fn new(env: &Env, mut left: Vec<ClassIdx>) -> Result<Classes, QueryError> {
         left.sort_by_key(|c| (Reverse(&env.heap.class(*c).name), Reverse(*c)));
         Ok(Classes {
             lead: env.lead("objects"),
