@@ -390,6 +390,22 @@ fn the_cache_is_listed_and_removed() {
 }
 
 #[test]
+fn a_cache_folder_that_cannot_be_made_is_an_error() {
+    let (_dir, at) = folder();
+    for command in ["overview", "histogram"] {
+        let args = [command, "--cache-dir", "shop.hprof/cache", "shop.hprof"];
+        let out = tenure(&at, &args);
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(3), "{printed}");
+        let start = "tenure: --cache-dir shop.hprof/cache: the folder cannot be made or written: ";
+        assert!(printed.starts_with(start), "{printed}");
+    }
+    let args = ["overview", "--cache-dir", "new/cache", "shop.hprof"];
+    assert_eq!(code(&at, &args), 0);
+    assert!(at.join("new/cache/shop.hprof.tenure").is_dir());
+}
+
+#[test]
 fn a_named_pipe_is_opened_once() {
     let (_dir, at) = folder();
     let made = Command::new("mkfifo").arg(at.join("pipe")).status();

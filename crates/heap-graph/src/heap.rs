@@ -2,7 +2,7 @@
 
 use crate::build::{Detail, Meta, is_local};
 use crate::idmap::{Block, Directory, IdMap, NO_NUMBER, select};
-use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, spill_dir};
+use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, make_requested, spill_dir};
 use crate::packed::{Column, Packed, width_for};
 use crate::sections::{self, Sections};
 use crate::{
@@ -115,6 +115,7 @@ impl Heap {
             let index = Sections::new(file, &path, &options);
             return Ok(Heap::from_parts(index, meta, path, options, true));
         }
+        make_requested(&options)?;
         let (file, source) = sections::build(&path, &options, control)?;
         let meta = decode::<Meta>(file.bytes(Tag::Meta)).ok_or_else(|| HeapError::Io {
             what: "index".to_owned(),

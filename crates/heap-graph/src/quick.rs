@@ -5,7 +5,7 @@ use crate::build::classes::ClassTable;
 use crate::build::units::units_of;
 use crate::build::{self};
 use crate::heap::split_snapshot;
-use crate::index::spill_dir;
+use crate::index::{make_requested, spill_dir};
 use crate::sections::unpack;
 use crate::{Control, HeapError, Options, Strength, Summary};
 use hprof::source::Source;
@@ -43,6 +43,7 @@ pub fn quick_histogram(
     control: &Control<'_>,
 ) -> Result<QuickHistogram, HeapError> {
     let (path, options) = split_snapshot(path, options);
+    make_requested(&options)?;
     let spill = spill_dir(&path, &options);
     let source = Source::open(&path, &unpack(&spill, &options, control))?;
     source.advise(true);

@@ -8,5 +8,5 @@ mod writer;
 pub(crate) use format::{IndexFile, Tag, VERSION};
 pub(crate) use identity::{Identity, hash};
 pub use place::open_own;
-pub(crate) use place::{IndexPlace, spill_dir};
+pub(crate) use place::{IndexPlace, make_requested, spill_dir};
 pub(crate) use writer::IndexWriter;

@@ -3,7 +3,7 @@
 //! choose the answers.
 
 use super::{Identity, IndexFile};
-use crate::{LayoutModel, Options, Strength};
+use crate::{HeapError, LayoutModel, Options, Strength};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ fn is_own_folder(path: &Path) -> bool {
 
 /// Makes the folder if it is not there; false if it cannot be trusted.
 fn make_own_folder(path: &Path) -> bool {
-    let made = fs::symlink_metadata(path).is_err() && private_dir(path);
+    let made = fs::symlink_metadata(path).is_err() && private_dir(path).is_ok();
     let ours = is_own_folder(path);
     if made && !ours {
         // A file system without owners and modes; what was made is empty.
@@ -154,7 +154,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 }
 
 /// Makes a folder that only its owner can enter.
-fn private_dir(path: &Path) -> bool {
+fn private_dir(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -162,7 +162,29 @@ fn private_dir(path: &Path) -> bool {
         use std::os::unix::fs::DirBuilderExt;
         builder.mode(0o700);
     }
-    builder.create(path).is_ok()
+    builder.create(path)
+}
+
+/// Makes the folder if it is not there; an error if no files can be made in it.
+fn usable(dir: &Path) -> io::Result<()> {
+    if !dir.is_dir() {
+        private_dir(dir)?;
+    }
+    tempfile::tempfile_in(dir).map(drop)
+}
+
+/// Makes the cache folder that was requested: without it the index and the temporary files would go elsewhere.
+///
+/// # Errors
+/// If it cannot be made or written.
+pub(crate) fn make_requested(options: &Options) -> Result<(), HeapError> {
+    let Some(dir) = &options.cache_dir else {
+        return Ok(());
+    };
+    usable(dir).map_err(HeapError::io(format!(
+        "--cache-dir {}: the folder cannot be made or written",
+        dir.display()
+    )))
 }
 
 /// The folder for temporary files: large ones must not go to a memory file system.
@@ -175,6 +197,6 @@ pub(crate) fn spill_dir(dump: &Path, options: &Options) -> PathBuf {
     candidates
         .into_iter()
         .flatten()
-        .find(|dir| (dir.is_dir() || private_dir(dir)) && tempfile::tempfile_in(dir).is_ok())
+        .find(|dir| usable(dir).is_ok())
         .unwrap_or_else(std::env::temp_dir)
 }
