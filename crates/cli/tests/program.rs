@@ -307,6 +307,36 @@ fn the_same_question_has_the_same_answer() {
 }
 
 #[test]
+fn a_file_that_is_not_a_baseline_is_named_by_what_it_is() {
+    let (_dir, at) = folder();
+    let write = |name: &str, bytes: &[u8]| fs::write(at.join(name), bytes).expect(name);
+    write("packed.json", b"\x1f\x8b\x08\0\xff");
+    write("leaks.json", b"{\"schema\": \"tenure.leaks/1\"}");
+    write("other.json", b"{\"objects\": 1}");
+    write("cut.json", b"{\"schema\": \"tenure.base");
+    write("less.json", b"{\"schema\": \"tenure.baseline/1\"}");
+    write("empty.json", b"");
+    write("text.json", b"classes\xff");
+    for (file, found) in [
+        ("shop.hprof", "a heap dump (HPROF)"),
+        ("packed.json", "a file packed with gzip"),
+        ("leaks.json", "tenure.leaks/1"),
+        ("other.json", "JSON without a \"schema\""),
+        ("cut.json", "no JSON (EOF"),
+        ("less.json", "a damaged one: missing field `objects`"),
+        ("empty.json", "an empty file"),
+        ("text.json", "\"classes\\xff\""),
+    ] {
+        let out = tenure(&at, &["check", "shop.hprof", "--baseline", file]);
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{printed}");
+        let expected = "the JSON that `tenure check DUMP --write-baseline` writes";
+        let text = format!("tenure: {file} is not a baseline: expected {expected}, found {found}");
+        assert!(printed.starts_with(&text), "{printed}");
+    }
+}
+
+#[test]
 fn help_is_short_and_has_examples() {
     let (_dir, at) = folder();
     for command in [

@@ -10,7 +10,10 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use heap_analysis::compare::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
 use heap_graph::Heap;
+use hprof::{Header, HeaderError};
 use report::{Provenance, check as forms, json, markdown, say, sheet, terminal};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Check a dump against rules and a baseline: exit code 1 if a check fails
@@ -55,6 +58,19 @@ fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
+/// What a file is that begins like this.
+fn kind_of(start: &[u8]) -> String {
+    match Header::parse(start) {
+        _ if start.starts_with(b"\x1f\x8b") => "a file packed with gzip".to_owned(),
+        Ok(_) | Err(HeaderError::Cut { .. } | HeaderError::IdSize { .. }) => {
+            "a heap dump (HPROF)".to_owned()
+        }
+        Err(HeaderError::Empty) => "an empty file".to_owned(),
+        Err(HeaderError::Foreign(kind)) => kind.to_owned(),
+        Err(HeaderError::Magic { found } | HeaderError::TextProfile { found }) => found,
+    }
+}
+
 impl Args {
     fn rules(&self) -> Result<Rules> {
         let Some(path) = &self.rules else {
@@ -71,12 +87,30 @@ impl Args {
         let Some(path) = &self.baseline else {
             return Ok(None);
         };
-        let fault = |e: &dyn std::fmt::Display| Usage(format!("{}: {e}", path.display()));
-        let base: Baseline = serde_json::from_str(&read(path)?).map_err(|e| fault(&e))?;
-        if base.schema != BASELINE {
-            return Err(fault(&format!("no {BASELINE}, but {}", base.schema)).into());
+        let file = File::open(path).with_context(|| path.display().to_string())?;
+        let mut file = BufReader::new(file);
+        let start = file
+            .fill_buf()
+            .with_context(|| path.display().to_string())?;
+        let fault = |found: &str| {
+            let path = path.display();
+            let expected = "expected the JSON that `tenure check DUMP --write-baseline` writes";
+            Usage(format!(
+                "{path} is not a baseline: {expected}, found {found}"
+            ))
+        };
+        if !start.trim_ascii_start().starts_with(b"{") {
+            return Err(fault(&kind_of(start)).into());
         }
-        Ok(Some(base))
+        let json: serde_json::Value =
+            serde_json::from_reader(file).map_err(|e| fault(&format!("no JSON ({e})")))?;
+        match json["schema"].as_str() {
+            Some(BASELINE) => {}
+            Some(other) => return Err(fault(other).into()),
+            None => return Err(fault("JSON without a \"schema\"").into()),
+        }
+        let base = serde_json::from_value(json).map_err(|e| fault(&format!("a damaged one: {e}")));
+        Ok(Some(base?))
     }
 
     /// Says the verdict.
