@@ -214,6 +214,34 @@ fn the_environment_switches_options_on_and_off() {
 }
 
 #[test]
+fn thresholds_are_percentages_with_decimals() {
+    let (_dir, at) = folder();
+    for command in ["leaks", "top"] {
+        let text = stdout(
+            &at,
+            &[command, "--json", "--threshold", "0.5%", "shop.hprof"],
+        );
+        assert!(text.contains("\"threshold\": 0.5"), "{text}");
+    }
+    let names = |threshold: &str| {
+        let args = ["leaks", "--json", "--threshold", threshold, "shop.hprof"];
+        let answer: serde_json::Value = serde_json::from_str(&stdout(&at, &args)).expect("JSON");
+        answer["suspects"].as_array().expect("suspects").len()
+    };
+    assert!(names("0.01") > names("1"), "smaller suspects");
+    for wrong in ["101", "-1", "many"] {
+        let out = tenure(
+            &at,
+            &["leaks", &format!("--threshold={wrong}"), "shop.hprof"],
+        );
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{printed}");
+        let expected = "expected a percentage from 0 to 100, such as 5 or 0.5%";
+        assert!(printed.contains(expected), "{printed}");
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let (_dir, at) = folder();
     let mut child = Command::new(TENURE)

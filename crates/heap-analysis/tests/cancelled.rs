@@ -77,7 +77,7 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     assert_eq!(tree.total, heap.summary().reachable_shallow);
     // Nothing is so large that it is a suspect of its own, but the nodes are together.
     let options = LeakOptions {
-        threshold: 50,
+        threshold: 50.0,
         deep: true,
         ..LeakOptions::default()
     };

@@ -94,7 +94,7 @@ proptest! {
             *sum = (sum.0 + 1, sum.1 + bytes);
         }
         want.retain(|_, sum| sum.1 > limit);
-        let options = LeakOptions { threshold, ..LeakOptions::default() };
+        let options = LeakOptions { threshold: threshold as f64, ..LeakOptions::default() };
         let leaks = find(&case.heap, &options, &Control::quiet()).unwrap();
         let mut got: BTreeMap<_, _> = leaks.suspects.iter().map(|s| {
             ((s.kind == SuspectKind::Class, s.object.0.0), (s.instances, s.retained.0))

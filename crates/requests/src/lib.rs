@@ -6,5 +6,5 @@ mod params;
 mod stage;
 
 pub use fault::{Fault, FaultKind};
-pub use params::{MOST_ROWS, Params, ROWS};
+pub use params::{MOST_ROWS, Params, ROWS, percent};
 pub use stage::Stage;

@@ -16,6 +16,18 @@ pub const ROWS: usize = 100;
 /// Most rows of one answer.
 pub const MOST_ROWS: usize = 1_000_000;
 
+/// Reads `5`, `0.5` or `0.5%`.
+///
+/// # Errors
+/// A sentence that says what is expected.
+pub fn percent(text: &str) -> Result<f64, &'static str> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse();
+    number
+        .ok()
+        .filter(|number| (0.0..=100.0).contains(number))
+        .ok_or("expected a percentage from 0 to 100, such as 5 or 0.5%")
+}
+
 /// The parameters, in the order of their names.
 #[derive(Clone, Debug, Default)]
 pub struct Params(BTreeMap<String, String>);
@@ -66,6 +78,13 @@ impl Params {
                 .parse()
                 .map_err(|_| Fault::bad(format!("{name}={text}: expected a whole number"))),
         }
+    }
+
+    /// A percentage.
+    pub fn percent(&self, name: &str, default: f64) -> Result<f64, Fault> {
+        let read =
+            |text| percent(text).map_err(|error| Fault::bad(format!("{name}={text}: {error}")));
+        self.get(name).map_or(Ok(default), read)
     }
 
     /// One of some words.
@@ -184,5 +203,19 @@ mod tests {
         assert_eq!(of("from=1").expect("none"), None);
         let fault = of("by=Site").expect_err("another word");
         assert_eq!(fault.message, "by=Site: expected one of site, kind");
+    }
+
+    #[test]
+    fn percentages_may_have_decimals_and_a_sign() {
+        let of = |text: &str| Params::parse(text).percent("threshold", 10.0);
+        assert_eq!(of("").expect("the default"), 10.0);
+        for (text, number) in [("5", 5.0), ("0.5%", 0.5), ("100 %", 100.0)] {
+            assert_eq!(of(&format!("threshold={text}")).expect(text), number);
+        }
+        for text in ["-1", "101", "NaN", "many", "%"] {
+            let fault = of(&format!("threshold={text}")).expect_err(text);
+            let start = format!("threshold={text}: expected a percentage from 0 to 100");
+            assert!(fault.message.starts_with(&start), "{}", fault.message);
+        }
     }
 }

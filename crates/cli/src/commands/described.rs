@@ -16,7 +16,7 @@ pub(super) fn help(view: &str, name: &str) -> &'static str {
 /// The default of a number.
 pub(super) fn number(view: &str, name: &str) -> u64 {
     match parameter(view, name).map(|it| it.kind) {
-        Some(Kind::Number(_, default, _)) => default,
+        Some(Kind::Number(_, default, _) | Kind::Percent(default)) => default,
         _ => 0,
     }
 }

@@ -2,10 +2,10 @@
 
 use super::target::limit;
 use crate::Outcome;
-use crate::exit::Usage;
 use crate::session::Session;
 use heap_analysis::compare::diff::{DiffOptions, diff};
 use report::Provenance;
+use requests::percent;
 use std::path::PathBuf;
 
 /// What grew between dumps: places matched by structure, classes, new and removed groups
@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, num_args = 2.., required = true)]
     files: Vec<PathBuf>,
     /// Percent of the first heap that a place must have grown or shrunk by
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     threshold: f64,
     /// Rows per table, 0 for all
     #[arg(
@@ -34,9 +34,6 @@ pub struct Args {
 impl Args {
     /// Says what changed.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        if !(0.0..=100.0).contains(&self.threshold) {
-            return Err(Usage(format!("{}: expected a percentage", self.threshold)).into());
-        }
         let mut heaps = Vec::new();
         for file in &self.files {
             heaps.push((file.display().to_string(), session.open(file)?));

@@ -6,19 +6,19 @@ use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::leaks::{LeakOptions, Suspect, find};
 use report::Provenance;
+use requests::percent;
 
 /// Leak suspects: what fills the heap, where it accumulates, what holds it
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure leaks heap.hprof\n  tenure leaks --threshold 5 --deep heap.hprof\n  tenure leaks --json heap.hprof | jq '.suspects[0].holder'"
+    after_help = "Examples:\n  tenure leaks heap.hprof\n  tenure leaks --threshold 0.5% --deep heap.hprof\n  tenure leaks --json heap.hprof | jq '.suspects[0].holder'"
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
     #[arg(long, value_name = "PERCENT", help = help("leaks", "threshold"),
-        default_value_t = number("leaks", "threshold"),
-        value_parser = clap::value_parser!(u64).range(0..=100))]
-    threshold: u64,
+        default_value_t = number("leaks", "threshold") as f64, value_parser = percent)]
+    threshold: f64,
     #[arg(long, help = help("leaks", "deep"))]
     deep: bool,
 }

@@ -6,6 +6,7 @@ use crate::exit::Usage;
 use crate::session::Session;
 use heap_analysis::tables::top::{TopOptions, consumers};
 use jvm_observe::jvm;
+use requests::percent;
 use std::path::{Path, PathBuf};
 
 /// The largest objects, classes, loaders and packages of a dump
@@ -18,7 +19,7 @@ pub struct Args {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
     /// Smallest share of the heap that is shown
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     threshold: f64,
     /// Rows per table, 0 for all [default: 20, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
@@ -35,7 +36,7 @@ impl Args {
         }
         let heap = session.open(&self.file)?;
         let options = TopOptions {
-            threshold: self.threshold.max(0.0),
+            threshold: self.threshold,
             top: limit(self.limit, session.is_data(), 20),
         };
         session.answer(&consumers(&heap, &options)?, heap.summary())

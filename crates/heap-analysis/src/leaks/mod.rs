@@ -31,7 +31,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug)]
 pub struct LeakOptions {
     /// Percent of the reachable heap above which something is a suspect.
-    pub threshold: u64,
+    pub threshold: f64,
     /// Share of an object's retained size that its largest child must have for the search to descend to it.
     pub big_drop: f64,
     /// Share of the instances of a class suspect that a common path must cover.
@@ -45,7 +45,7 @@ pub struct LeakOptions {
 impl Default for LeakOptions {
     fn default() -> Self {
         LeakOptions {
-            threshold: 10,
+            threshold: 10.0,
             big_drop: 0.7,
             group_ratio: 0.8,
             max_paths: 10_000,
@@ -193,7 +193,7 @@ pub struct Leaks {
     /// Size of the reachable heap.
     pub total: Bytes,
     /// Threshold in percent.
-    pub threshold: u64,
+    pub threshold: f64,
     /// True when class suspects were followed to their accumulation points.
     pub deep: bool,
     /// True when the dump has no GC roots, so that nothing is known of what keeps objects alive:
@@ -229,8 +229,7 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     if leaks.no_roots {
         return Ok(leaks);
     }
-    let limit = u128::from(total.0) * u128::from(options.threshold) / 100;
-    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+    let limit = (total.0 as f64 * options.threshold / 100.0) as u64;
     let mut suspects = Vec::new();
     let mut top = heap.dominated(None).peekable();
     while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {

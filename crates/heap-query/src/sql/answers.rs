@@ -49,7 +49,7 @@ const CONTENTS: &str = "key:object value:object @of:object";
 
 /// The tables.
 const SUSPECTS: &str = "kind:text class:text object:object value:text retained:int share:real \
-                        instances:int accumulation_point:object holder:text @threshold:int \
+                        instances:int accumulation_point:object holder:text @threshold:real \
                         @deep:int";
 const DUPLICATE_STRINGS: &str =
     "text:text length:int count:int bytes:int wasted:int example:object @all:int";
@@ -454,7 +454,8 @@ fn suspect_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let defaults = LeakOptions::default();
     let options = LeakOptions {
         threshold: match given(SUSPECTS, scan, "threshold") {
-            Some(Operand::Int(n)) => (*n).clamp(0, 100) as u64,
+            Some(Operand::Int(n)) => (*n as f64).clamp(0.0, 100.0),
+            Some(Operand::Real(n)) => n.clamp(0.0, 100.0),
             _ => defaults.threshold,
         },
         deep: given_flag(SUSPECTS, scan, "deep"),

@@ -16,6 +16,8 @@ pub enum Kind {
     One(&'static [&'static str]),
     /// A whole number; what it is by default is in the help.
     Whole,
+    /// A percentage: the default.
+    Percent(u64),
     /// A whole number: least, default, most.
     Number(u64, u64, u64),
     /// `1` or `true`.
@@ -43,6 +45,7 @@ impl Parameter {
             Kind::Needed => format!("**`{name}`**"),
             Kind::Text | Kind::Whole | Kind::Flag => format!("`{name}`"),
             Kind::One(words) => format!("`{name}` ({})", words.join(", ")),
+            Kind::Percent(default) => format!("`{name}` ({default}, at most 100)"),
             Kind::Number(_, default, MOST) => format!("`{name}` ({default})"),
             Kind::Number(_, default, most) => format!("`{name}` ({default}, at most {most})"),
         }
@@ -202,7 +205,7 @@ pub const VIEWS: &[View] = &[
         [
             of(
                 "threshold",
-                Kind::Number(1, 10, 100),
+                Kind::Percent(10),
                 "Percent of the heap above which something is a suspect.",
                 Some("--threshold")
             ),
@@ -508,7 +511,7 @@ pub const VIEWS: &[View] = &[
             limit(100, None),
             of(
                 "threshold",
-                Kind::Number(0, 10, 100),
+                Kind::Percent(10),
                 "Percent of the growth above which something is shown.",
                 None
             ),

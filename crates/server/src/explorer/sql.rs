@@ -246,9 +246,9 @@ fn top_objects(count: usize) -> String {
 }
 
 fn leaks(p: &Params) -> String {
-    let threshold = p.number("threshold", 10).unwrap_or(10);
+    let threshold = p.percent("threshold", 10.0).unwrap_or(10.0);
     let arguments = match (p.flag("deep"), threshold) {
-        (false, 10) => String::new(),
+        (false, 10.0) => String::new(),
         (deep, threshold) => format!("({threshold}, {})", u8::from(deep)),
     };
     format!(

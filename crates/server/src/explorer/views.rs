@@ -57,7 +57,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         };
         let defaults = leaks::LeakOptions::default();
         let options = leaks::LeakOptions {
-            threshold: p.number("threshold", defaults.threshold as usize)?.min(100) as u64,
+            threshold: p.percent("threshold", defaults.threshold)?,
             deep,
             ..defaults
         };
@@ -203,7 +203,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let defaults = DiffOptions::default();
         let options = DiffOptions {
             top: Some(p.limit(ROWS)?),
-            threshold: p.number("threshold", defaults.threshold as usize)?.min(100) as f64,
+            threshold: p.percent("threshold", defaults.threshold)?,
         };
         let name = e.state().borrow().file.clone();
         base.check().map_err(|e| Fault::failed(e.to_string()))?;

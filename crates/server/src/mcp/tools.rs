@@ -107,6 +107,9 @@ impl Tool {
                 Kind::Needed | Kind::Text => json!({ "type": "string" }),
                 Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
                 Kind::One(words) => json!({ "type": "string", "enum": words }),
+                Kind::Percent(default) => {
+                    json!({ "type": "number", "minimum": 0, "default": default, "maximum": 100 })
+                }
                 Kind::Number(least, default, most) => {
                     json!({ "type": "integer", "minimum": least, "default": default, "maximum": most })
                 }
@@ -193,7 +196,7 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
     let Some(value) = value else {
         return match argument.kind {
             Kind::Needed => Err(format!("{name} is missing: {}", argument.help)),
-            Kind::Number(_, default, _) => Ok(Some(default.to_string())),
+            Kind::Number(_, default, _) | Kind::Percent(default) => Ok(Some(default.to_string())),
             Kind::Text | Kind::Whole | Kind::One(_) | Kind::Flag => Ok(None),
         };
     };
@@ -215,6 +218,13 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
         (Kind::Whole, value) => match value.as_u64() {
             Some(n) => Ok(Some(n.to_string())),
             None => Err(format!("{name}: {}: expected a whole number", given())),
+        },
+        (Kind::Percent(_), value) => match value.as_f64() {
+            Some(n) if (0.0..=100.0).contains(&n) => Ok(Some(n.to_string())),
+            _ => Err(format!(
+                "{name}: {}: expected a number from 0 to 100",
+                given()
+            )),
         },
         (Kind::Number(least, _, most), value) => match value.as_u64() {
             Some(n) if (least..=most).contains(&n) => Ok(Some(n.to_string())),
