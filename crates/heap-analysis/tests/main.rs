@@ -9,4 +9,5 @@ mod paths_in_trees;
 mod readable;
 mod redact;
 mod sets;
+mod threads;
 mod waste;

@@ -18,6 +18,7 @@ function stack(thread) {
 const threadColumns = [
   { title: "Retained", num: true, sort: (t) => t.retained, cell: (t) => bytes(t.retained) },
   { title: "By its locals", num: true, sort: (t) => t.locals_retained || 0, cell: (t) => (t.locals_retained ? bytes(t.locals_retained) : "") },
+  { title: "Shared", num: true, sort: (t) => t.shared_retained || 0, cell: (t) => (t.shared_retained ? bytes(t.shared_retained) : "") },
   { title: "Kind", sort: (t) => kindOf(t), cell: (t) => h("span", { class: "dim" }, kindOf(t)) },
   { title: "Thread, and where it stands", sort: (t) => t.name, cell: (t) => h("details", null,
     h("summary", null, h("b", null, t.name || "(no name)"), t.stack.length ? h("span", { class: "dim" }, ` ${t.stack[0].frame}`) : null),

@@ -5,7 +5,7 @@ use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
 use crate::objects::fields::{field_int, field_ref, is_subclass_of};
 use crate::tables::group::frame_text;
 use crate::tables::ranking::largest;
-use heap_graph::{Heap, ObjIdx, RootInfo, ThreadInfo};
+use heap_graph::{Dominator, Heap, ObjIdx, RootInfo, ThreadInfo};
 use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -57,10 +57,13 @@ pub struct Thread {
     pub is_virtual: bool,
     /// Own size.
     pub shallow: Bytes,
-    /// What it retains.
+    /// What it retains: what only this thread keeps alive, with its local variables (without them under `--layout plain`).
     pub retained: Bytes,
-    /// Sum of what its locals retain that nothing else dominates.
+    /// The part of `retained` that only its local variables keep alive.
     pub locals_retained: Bytes,
+    /// Sum of what its local variables keep alive together with other threads or roots: in no thread's `retained`, and counted
+    /// here for each of these threads. Under `--layout plain`, all that its local variables keep alive.
+    pub shared_retained: Bytes,
     /// The stack, innermost frame first.
     pub stack: Vec<StackFrame>,
     /// Objects that belong to the thread but to no frame (JNI locals of the base, for example).
@@ -174,10 +177,12 @@ fn thread(heap: &Heap, info: &ThreadInfo, locals: &[&RootInfo], limit: usize) ->
     let mut all: Vec<ObjIdx> = locals.iter().map(|r| r.object).collect();
     all.sort_unstable();
     all.dedup();
-    let top_level = all
-        .iter()
-        .filter(|o| heap.dominator(**o) == heap_graph::Dominator::Root);
-    let locals_retained = Bytes(top_level.map(|o| heap.retained(*o).0).sum());
+    let below = |dominator: Dominator| {
+        // A thread is a local variable of its own frames.
+        let others = all.iter().filter(|o| Some(**o) != info.object);
+        let found = others.filter(|o| heap.dominator(**o) == dominator);
+        Bytes(found.map(|o| heap.retained(*o).0).sum())
+    };
     let stack = frames
         .iter()
         .zip(by_frame)
@@ -202,7 +207,8 @@ fn thread(heap: &Heap, info: &ThreadInfo, locals: &[&RootInfo], limit: usize) ->
         is_virtual: false,
         shallow: object.map_or(Bytes(0), |o| heap.shallow(o)),
         retained: object.map_or(Bytes(0), |o| heap.retained(o)),
-        locals_retained,
+        locals_retained: object.map_or(Bytes(0), |o| below(Dominator::Object(o))),
+        shared_retained: below(Dominator::Root),
         stack,
         other_locals: some(heap, others, limit).0,
     }

@@ -12,7 +12,8 @@ impl Say for Threads {
         let mut table = Table::new([
             number("shallow"),
             number("retained"),
-            number("locals retain"),
+            number("by locals"),
+            number("shared"),
             words("kind"),
             words("thread"),
         ]);
@@ -21,6 +22,7 @@ impl Say for Threads {
                 Cell::bytes(thread.shallow),
                 Cell::bytes(thread.retained),
                 Cell::bytes(thread.locals_retained),
+                Cell::bytes(thread.shared_retained),
                 Span::from(if thread.daemon { "daemon" } else { "" }).into(),
                 Cell::new([
                     Span::Value(format!("\"{}\" ", thread.name)),
@@ -33,6 +35,12 @@ impl Say for Threads {
         table.omitted = self.omitted;
         table.when_empty = "The dump has no thread records.";
         let mut doc = Doc::new().heading("Threads").table(table);
+        if !self.threads.is_empty() {
+            doc = doc.note([Span::from(
+                "retained: what only this thread keeps alive; by locals: the part of it that only its local variables keep; \
+                 shared: what its local variables keep together with other threads or roots, counted for each thread.",
+            )]);
+        }
         if self.virtual_threads > 0 {
             doc = doc.append(virtual_doc(self));
         }
