@@ -73,7 +73,8 @@ impl Session {
             strength: self.global.strength.into(),
             cache_dir: self.global.cache_dir.clone(),
             no_index: self.global.no_index,
-            max_memory: self.global.max_memory.or_else(free_memory::usual_limit),
+            max_memory: free_memory::usual_limit(),
+            total_memory: self.global.max_memory,
             threads: self.global.threads,
             phases: self.phases.clone(),
             ..Options::default()

@@ -438,6 +438,31 @@ fn help_leads_from_the_program_to_a_command() {
 }
 
 #[test]
+fn a_memory_limit_that_cannot_be_kept_is_refused_with_the_least_one() {
+    let (_dir, at) = folder();
+    let summary = |limit: &str| {
+        let args = [
+            "summary",
+            "--threads=2",
+            "--max-memory",
+            limit,
+            "shop.hprof",
+        ];
+        let out = tenure(&at, &args);
+        let printed = String::from_utf8_lossy(&out.stderr).into_owned();
+        (out.status.code(), printed)
+    };
+    let (code, printed) = summary("5M");
+    assert_eq!(code, Some(3), "{printed}");
+    let start = "tenure: --max-memory: 5M are too few, the index of this dump needs about ";
+    let least = printed.strip_prefix(start).map(str::trim_end);
+    let least = least.unwrap_or_else(|| panic!("{printed}"));
+    // What the process takes before is not always the same.
+    let least: u64 = least.trim_end_matches('M').parse().expect("a size");
+    assert_eq!(summary(&format!("{}M", least + 8)).0, Some(0));
+}
+
+#[test]
 fn the_cache_is_listed_and_removed() {
     let (_dir, at) = folder();
     assert_eq!(code(&at, &["summary", "shop.hprof"]), 0);

@@ -1,11 +1,19 @@
 //! How a dump is opened, and how the caller follows and stops the work.
 
+use crate::phases::private_memory;
 use crate::{LayoutModel, Phases, Strength};
 use hprof::HeaderError;
 use hprof::source::{Cancelled, Changed, SourceError};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+
+/// Memory that a build takes besides its arrays and the map of ids: small arrays, which stay in memory, and buffers.
+const FIXED_MEMORY: u64 = 20 << 20;
+/// The buffers of a worker thread.
+const THREAD_MEMORY: u64 = 2 << 20;
+/// So many bytes of a dump have one byte in the map of its ids, or more.
+const BYTES_PER_ID_MAP: u64 = 56;
 
 /// How to open a dump.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +31,9 @@ pub struct Options {
     pub no_index: bool,
     /// Bytes of memory for the arrays of a build; past it they go to temporary files.
     pub max_memory: Option<u64>,
+    /// Bytes of memory that the process may have during a build: the arrays get what the rest of the build leaves, and a dump
+    /// that needs more is refused.
+    pub total_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
     /// Use 40-bit numbers for objects even where 32 bits would do (for tests).
@@ -38,6 +49,22 @@ impl Options {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
+        }
+    }
+
+    /// Bytes of memory for the arrays of a build whose input has so many bytes.
+    ///
+    /// # Errors
+    /// With the least limit, if nothing is left for them.
+    pub(crate) fn array_memory(&self, input: u64) -> Result<Option<u64>, HeapError> {
+        let Some(limit) = self.total_memory else {
+            return Ok(self.max_memory);
+        };
+        let threads = THREAD_MEMORY * self.thread_count() as u64;
+        let least = private_memory() + FIXED_MEMORY + threads + input / BYTES_PER_ID_MAP;
+        match limit.checked_sub(least) {
+            Some(left) => Ok(Some(left)),
+            None => Err(HeapError::Memory { limit, least }),
         }
     }
 }
@@ -76,6 +103,14 @@ pub enum HeapError {
         what: String,
         /// Why it failed.
         error: io::Error,
+    },
+    /// The index cannot be built in so little memory.
+    #[error("--max-memory: {}M are too few, the index of this dump needs about {}M", limit >> 20, least.div_ceil(1 << 20))]
+    Memory {
+        /// Bytes that were allowed.
+        limit: u64,
+        /// Bytes that are needed.
+        least: u64,
     },
     /// The caller cancelled the work.
     #[error("cancelled")]
@@ -116,7 +151,10 @@ impl From<Cancelled> for HeapError {
 impl HeapError {
     /// True when the input, not the surroundings, is the reason.
     pub fn is_unusable_input(&self) -> bool {
-        !matches!(self, HeapError::Io { .. } | HeapError::Cancelled)
+        !matches!(
+            self,
+            HeapError::Io { .. } | HeapError::Memory { .. } | HeapError::Cancelled
+        )
     }
 
     /// Names the folder of the temporary files, if the reason is that its disk is full.

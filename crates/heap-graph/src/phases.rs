@@ -154,7 +154,7 @@ impl Recorder {
 }
 
 /// Private memory of this process in bytes; 0 where the system does not report it.
-fn private_memory() -> u64 {
+pub(crate) fn private_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
     let kib = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

@@ -324,7 +324,9 @@ pub(crate) fn build(
     give_large_pieces_back();
     let snapshot = mapped.choose_snapshot(path, options.snapshot)?;
     let units = units_of(mapped.map.snapshot(snapshot));
-    let budget = Budget::new(options.max_memory, spill, options.phases.clone());
+    let input = units.iter().map(|unit| unit.end - unit.from).sum();
+    let arrays = options.array_memory(input)?;
+    let budget = Budget::new(arrays, spill, options.phases.clone());
     options.phases.begin("objects");
     let objects = mapped.objects(&units, options, control, true, None)?;
     options.phases.objects(objects.ids.len);

@@ -76,7 +76,9 @@ impl Heap {
         }
         let spill = spill_dir(&self.path, &self.options);
         let phases = self.options.phases.clone();
-        let budget = Budget::new(self.options.max_memory, &spill, phases);
+        // The index was built: with less than that needs, all arrays are files.
+        let arrays = self.options.array_memory(0).unwrap_or(Some(0));
+        let budget = Budget::new(arrays, &spill, phases);
         let mut passes = run(self, &budget, control)?;
         let mut index = IndexWriter::create(place.as_ref(), &budget).map_err(io())?;
         let mut starts: Vec<u64> = Vec::new();
