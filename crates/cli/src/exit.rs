@@ -18,6 +18,8 @@ pub enum Exit {
     Input,
     /// Answered from a damaged input.
     Damaged,
+    /// A time limit ended the work: partial result.
+    Partial,
     /// A program was run: its exit code.
     Program(u8),
 }
@@ -31,6 +33,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Input => 3,
             Exit::Damaged => 4,
+            Exit::Partial => 5,
             Exit::Program(code) => code,
         }
     }

@@ -80,13 +80,56 @@ fn limits_and_lists() {
     assert!(json.contains("\"cut\": \"rows\""), "{json}");
     assert!(ask(&["--tables"]).contains("dominator_path"));
     assert!(ask(&["--explain", "select * from objects where id = '0x1'"]).contains("objects"));
-    let endless =
-        "with recursive n(i) as (select 1 union all select i+1 from n) select max(i) from n";
-    let output = tenure(
-        folder.path(),
-        &["query", "a.hprof", "--timeout", "100ms", endless],
+}
+
+#[test]
+fn a_time_limit_is_named_with_what_was_found_and_has_its_own_exit_code() {
+    let folder = folder(&dump());
+    let numbers = "with recursive n(i) as (select 1 union all select i+1 from n)";
+    let endless = format!("{numbers} select max(i) from n");
+    let late = |args: &[&str], text: &str| {
+        let args = [&["query", "a.hprof", text, "--timeout", "100ms"], args].concat();
+        let output = tenure(folder.path(), &args);
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (text(output.stdout), text(output.stderr))
+    };
+    let none = "The time limit ended the query before it found a row.";
+    let (printed, _) = late(&[], &endless);
+    assert!(
+        printed.starts_with(none) && !printed.contains("no rows"),
+        "{printed}"
     );
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let (_, noted) = late(&["--csv"], &endless);
+    assert!(noted.contains(none), "{noted}");
+    let some = format!("{numbers} select i from n where i < 3 or i > 1e15");
+    let found =
+        "The time limit ended the query: partial result, the 2 rows that were found until then.";
+    let (printed, _) = late(&[], &some);
+    assert!(
+        printed.contains(found) && !printed.contains("no rows"),
+        "{printed}"
+    );
+    let (printed, noted) = late(&["--csv"], &some);
+    assert!(
+        printed == "i\r\n1\r\n2\r\n" && noted.contains(found),
+        "{noted}"
+    );
+    let (printed, _) = late(&["--json"], &some);
+    assert!(printed.contains("\"cut\": \"time\""), "{printed}");
+    for text in [
+        "SELECT * FROM a.Node",
+        "select n from a.Node n",
+        "select n from \"a.Node\"",
+        "select value from strings",
+    ] {
+        let output = tenure(
+            folder.path(),
+            &["query", "a.hprof", text, "--timeout", "0s"],
+        );
+        assert_eq!(output.status.code(), Some(5), "{text}: {output:?}");
+        assert!(output.stdout.starts_with(none.as_bytes()), "{output:?}");
+    }
 }
 
 #[test]

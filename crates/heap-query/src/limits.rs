@@ -52,6 +52,8 @@ pub(crate) struct Stop {
     watch: Option<Watch>,
     /// True while a scan reports.
     led: AtomicBool,
+    /// Whether a part of the query has ended early, perhaps without a row after that.
+    has_stopped: AtomicBool,
 }
 
 impl Stop {
@@ -62,11 +64,26 @@ impl Stop {
             inner: AtomicBool::new(false),
             watch: limits.watch.clone(),
             led: AtomicBool::new(false),
+            has_stopped: AtomicBool::new(false),
         }
     }
 
-    /// Why the query must end now, if it must.
+    /// Why the query must end now, if it must: what receives a reason ends early.
     pub(crate) fn reason(&self) -> Option<Cut> {
+        let reason = self.reason_now();
+        if reason.is_some() {
+            self.has_stopped.store(true, Ordering::Relaxed);
+        }
+        reason
+    }
+
+    /// Why rows are missing, if a part of the query has ended early.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        let stopped = self.has_stopped.load(Ordering::Relaxed);
+        stopped.then(|| self.reason_now()).flatten()
+    }
+
+    fn reason_now(&self) -> Option<Cut> {
         if self.cancel.load(Ordering::Relaxed) {
             Some(Cut::Cancelled)
         } else if self.deadline.is_some_and(|d| Instant::now() >= d) {

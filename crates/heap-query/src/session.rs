@@ -175,10 +175,17 @@ impl Session {
 }
 
 fn run(env: &Env, text: &str, lang: Lang, sink: &mut dyn Sink) -> Result<Option<Cut>, QueryError> {
-    match lang {
+    let result = match lang {
         Lang::Sql => sql::run(env, text, sink),
         Lang::Oql => oql::run(env, text, sink),
         Lang::Jhat => jhat::run(env, text, sink),
+    };
+    match result {
+        // The rows that were found until then are the answer.
+        Err(QueryError::Stopped(cut)) => Ok(Some(cut)),
+        // A scan that ends early may have no row after that, at which the query would end.
+        Ok(None) => Ok(env.stop.cut()),
+        result => result,
     }
 }
 

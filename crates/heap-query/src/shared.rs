@@ -386,7 +386,7 @@ pub(crate) fn of_classes(
     objects.clone().step_by(BLOCK).flat_map(move |first| {
         let count = env.heap.read_classes(ObjIdx(first), &mut block) as u64;
         let end = (first + count).min(objects.end);
-        // A stopped query ends at the next row; here it only must not look further.
+        // The query reports that it was stopped; here nothing more must be read.
         let end = if env.stop.reason().is_some() {
             first
         } else {

@@ -54,7 +54,7 @@ function answered(answer, p) {
   const read = `${grouped(answer.rows.length)} ${answer.rows.length === 1 ? "row" : "rows"}, read as ${NAMES[answer.lang]}.`;
   const cut = {
     rows: [" There are more: ", h("button", { class: "link", onclick: () => change({ limit: Number(p.limit || ROWS) * 10 }) }, "show more"), ", or take them all as CSV or JSON above."],
-    time: " The time was over; these are the rows found until then.", cancelled: " It was stopped; these are the rows found until then.",
+    time: " The time limit ended the query: partial result.", cancelled: " It was stopped; these are the rows found until then.",
   }[answer.cut];
   return [
     h("p", { class: "dim" }, read, cut),

@@ -31,7 +31,7 @@ pub struct Args {
     /// Number of rows, 0 for all [default: 100, all with --json and --csv]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
-    /// Time limit (30s, 5m); the rows found until then are shown
+    /// Time limit (30s, 5m); the rows found until then are shown, with exit code 5
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
     /// Explain the plan instead of running the query
@@ -127,9 +127,10 @@ impl Args {
             let table = queries.explain(&text, lang, &limits).map_err(fault)?;
             return session.answer(&table, heap.summary());
         }
-        let (exit, cut) = if session.global.csv {
+        let (exit, cut, rows) = if session.global.csv {
             let mut lines = Lines {
                 session,
+                rows: 0,
                 failed: None,
             };
             let result = queries.each(&text, lang, &limits, &mut lines);
@@ -138,21 +139,22 @@ impl Args {
             if let Some(error) = lines.failed {
                 return Err(error.into());
             }
-            (session.finish(&Provenance::of(heap.summary())), cut)
+            let exit = session.finish(&Provenance::of(heap.summary()));
+            (exit, cut, lines.rows)
         } else {
             let result = queries.run(&text, lang, &limits);
             meter.clear();
             let table = result.map_err(fault)?;
-            (session.answer(&table, heap.summary())?, table.cut)
+            let exit = session.answer(&table, heap.summary())?;
+            (exit, table.cut, table.rows.len() as u64)
         };
-        match cut {
-            Some(Cut::Time | Cut::Cancelled) => Ok(Exit::No),
-            Some(Cut::Rows) if session.global.csv => {
-                note(cut_text(Cut::Rows));
-                Ok(exit)
-            }
-            _ => Ok(exit),
+        if let Some(cut) = cut.filter(|_| session.global.csv) {
+            note(&cut_text(cut, rows));
         }
+        Ok(match cut {
+            Some(Cut::Time | Cut::Cancelled) => Exit::Partial,
+            _ => exit,
+        })
     }
 }
 
@@ -169,6 +171,7 @@ pub(super) fn fault(error: QueryError) -> anyhow::Error {
 /// Rows on their way to standard output.
 struct Lines<'a> {
     session: &'a Session,
+    rows: u64,
     failed: Option<std::io::Error>,
 }
 
@@ -190,6 +193,8 @@ impl Sink for Lines<'_> {
     }
 
     fn row(&mut self, cells: Vec<Cell>) -> bool {
-        self.failed.is_none() && self.write(&report::csv::row(&cells))
+        let written = self.failed.is_none() && self.write(&report::csv::row(&cells));
+        self.rows += u64::from(written);
+        written
     }
 }

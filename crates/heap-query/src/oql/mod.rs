@@ -56,7 +56,6 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     match result {
         Ok(true) => Ok(None),
         Ok(false) => Ok(Some(Cut::Rows)),
-        Err(QueryError::Stopped(cut)) => Ok(Some(cut)),
         Err(error) => Err(error),
     }
 }

@@ -141,13 +141,7 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     let mut statement = db
         .prepare(&rewritten.sql)
         .map_err(|e| error_of(env, text, &rewritten, e))?;
-    match rows(env, &mut statement, sink) {
-        Ok(cut) => Ok(cut),
-        Err(error) => match env.stop.reason() {
-            Some(cut) => Ok(Some(cut)),
-            None => Err(error_of(env, text, &rewritten, error)),
-        },
-    }
+    rows(env, &mut statement, sink).map_err(|e| error_of(env, text, &rewritten, e))
 }
 
 /// SQLite's plan of a query.

@@ -24,20 +24,26 @@ impl Say for Answer {
             table.row(row.iter().map(cell));
         }
         table.when_empty = "no rows";
-        let doc = Doc::new().table(table);
-        match self.cut {
-            Some(cut) => doc.note([Span::from(cut_text(cut))]),
-            None => doc,
+        let why = self.cut.map(|cut| cut_text(cut, self.rows.len() as u64));
+        match why {
+            Some(why) if self.rows.is_empty() => Doc::new().text([Span::Text(why)]),
+            Some(why) => Doc::new().table(table).note([Span::Text(why)]),
+            None => Doc::new().table(table),
         }
     }
 }
 
-/// Why rows are missing, as a sentence.
-pub fn cut_text(cut: Cut) -> &'static str {
-    match cut {
-        Cut::Rows => "There are more rows (--limit 0 gives all).",
-        Cut::Time => "The time is over; these are the rows that were found until then.",
-        Cut::Cancelled => "Cancelled; these are the rows that were found until then.",
+/// Why rows are missing, as a sentence, and how many were found.
+pub fn cut_text(cut: Cut, rows: u64) -> String {
+    let why = match cut {
+        Cut::Rows => return "There are more rows (--limit 0 gives all).".to_owned(),
+        Cut::Time => "The time limit ended the query",
+        Cut::Cancelled => "The query was cancelled",
+    };
+    match rows {
+        0 => format!("{why} before it found a row."),
+        1 => format!("{why}: partial result, the 1 row that was found until then."),
+        rows => format!("{why}: partial result, the {rows} rows that were found until then."),
     }
 }
 
