@@ -2,14 +2,14 @@
 //! once.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
+use signal_hook::iterator::{Signals, SignalsInfo};
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use tempfile::NamedTempFile;
 
@@ -39,15 +39,31 @@ pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// The last SIGINT or SIGTERM that has arrived, 0 for none: for a command that passes signals on. A signal that this
-/// process ignores stays ignored, so that the programs that it starts ignore it, too.
-pub(crate) fn caught() -> io::Result<Arc<AtomicUsize>> {
-    let caught = Arc::<AtomicUsize>::default();
-    for signal in heeded(&[SIGINT, SIGTERM]) {
-        let number = signal.cast_unsigned() as usize;
-        signal_hook::flag::register_usize(signal, Arc::clone(&caught), number)?;
+/// SIGINT and SIGTERM as they arrive, for a command that passes signals on.
+pub(crate) struct Caught(SignalsInfo<WithRawSiginfo>);
+
+/// A signal that has arrived.
+pub(crate) struct Arrived {
+    pub(crate) signal: i32,
+    /// It was typed on the terminal, which sends it to the whole process group.
+    pub(crate) is_typed: bool,
+}
+
+impl Caught {
+    /// Catches signals from now on. A signal that this process ignores stays ignored, so that the programs that it starts
+    /// ignore it, too.
+    pub(crate) fn new() -> io::Result<Caught> {
+        SignalsInfo::new(heeded(&[SIGINT, SIGTERM])).map(Caught)
     }
-    Ok(caught)
+
+    /// The signals that have arrived since the last call.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Arrived> {
+        self.0.pending().map(|info| Arrived {
+            signal: info.si_signo,
+            // The code of what the kernel itself sends is positive, and that of kill(2) is 0.
+            is_typed: info.si_code > 0,
+        })
+    }
 }
 
 /// Those that this process does not ignore: what `nohup` or a script has switched off stays so.

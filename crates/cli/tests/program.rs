@@ -1,5 +1,6 @@
 //! The program as a user meets it: exit codes, pipes, files, hostile names, on small dumps.
 
+use crate::terminal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -548,4 +549,35 @@ fn other_files_are_named_by_what_they_are() {
     let printed = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(4), "{printed}");
     assert!(printed.contains("at 0: chunk: expected"), "{printed}");
+}
+
+/// The terminal sends Ctrl-C to the program, too: passed on, it would be the second one, on which many programs end at once.
+#[test]
+fn a_program_receives_one_signal_for_each_that_is_typed_or_sent() {
+    const PROGRAM: &str = "n=0; trap 'n=$((n+1)); echo int=$n.' INT; trap 'echo total=$n.; exit 7' TERM\n\
+                           echo ready.; while :; do read line; done\n";
+    if !terminal::is_there() {
+        let (what, why) = ("a_program_receives_one_signal", "there is no script(1)");
+        return testkit::skip(what, testkit::Need::Program, why);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("count.sh");
+    fs::write(&program, PROGRAM).expect("a program");
+    let words = format!("run -- sh {}", program.display());
+    let mut terminal = terminal::Terminal::start(&words, &testkit::built::agent());
+    terminal.wait_raw("ready.");
+    let pid = terminal.pid();
+    let send = |signal: &str| {
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(sent.expect("kill").success());
+    };
+    terminal.press("\x03");
+    terminal.wait_raw("int=1.");
+    send("INT");
+    terminal.wait_raw("int=2.");
+    // Signals are passed on in the order in which they arrive.
+    send("TERM");
+    let raw = terminal.wait_raw("total=");
+    assert!(raw.contains("total=2."), "{raw}");
+    terminal.ended("7");
 }

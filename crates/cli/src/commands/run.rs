@@ -3,7 +3,7 @@
 use super::listen::{Store, say, stem};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::interruption;
+use crate::interruption::{Arrived, Caught};
 use crate::live::agent::{self, joined};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
@@ -17,14 +17,13 @@ use crate::session::Session;
 use anyhow::{Context, Result};
 use jvm_observe::jvm;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -91,7 +90,7 @@ impl Args {
             words = joined(&words, &self.what.words(&target));
         }
         let option = agent_option(&library, &words)?;
-        let caught = interruption::caught()?;
+        let mut caught = Caught::new()?;
         let mut child = start(&self.command, Some(&option))?;
         let store = Store::new(session, false);
         let stem = self.output.clone().unwrap_or_else(stem);
@@ -100,7 +99,7 @@ impl Args {
         let status = loop {
             let recorded = collectors.iter().chain(&streams);
             let jvms = recorded.filter_map(Collector::jvm);
-            pass_on(&caught, jvms.chain([child.id()]));
+            pass_on(&mut caught, jvms.chain([child.id()]));
             if let Some(stream) = door.next()? {
                 if let Some(files) = files.clone() {
                     collectors.retain(|one: &Collector| !one.thread.is_finished());
@@ -138,7 +137,7 @@ impl Args {
         let all: Vec<Collector> = collectors.into_iter().chain(streams).collect();
         // A JVM may run on when the program that has started it has ended.
         while all.iter().any(|one| !one.thread.is_finished()) {
-            pass_on(&caught, all.iter().filter_map(Collector::jvm));
+            pass_on(&mut caught, all.iter().filter_map(Collector::jvm));
             std::thread::sleep(STEP);
         }
         for collector in all {
@@ -168,14 +167,14 @@ impl Args {
             }
             None => None,
         };
-        let caught = interruption::caught()?;
+        let mut caught = Caught::new()?;
         let mut child = start(&self.command, option.as_deref())?;
         let mut page: Option<Page> = None;
         let status = loop {
             let runs = |page: &&Page| !page.live.status().borrow().ended;
             let jvm = page.as_ref().filter(runs);
             let jvm = jvm.map(|page| page.live.program().pid());
-            pass_on(&caught, jvm.into_iter().chain([child.id()]));
+            pass_on(&mut caught, jvm.into_iter().chain([child.id()]));
             if let Some(status) = child.try_wait()? {
                 break status;
             }
@@ -233,19 +232,22 @@ impl Collector {
     }
 }
 
-/// Passes a signal that has arrived on to the program and the JVMs that it has started: their ends write the profiles.
-fn pass_on(caught: &AtomicUsize, pids: impl IntoIterator<Item = u32>) {
-    let number = i32::try_from(caught.swap(0, Ordering::SeqCst)).unwrap_or(0);
-    let Some(signal) = Signal::from_named_raw(number) else {
-        return;
-    };
+/// Passes signals that have arrived on to the program and the JVMs that it has started: their ends write the profiles. Those
+/// in the process group of `tenure` have received already what was typed on the terminal.
+fn pass_on(caught: &mut Caught, pids: impl IntoIterator<Item = u32>) {
     let pids: BTreeSet<u32> = pids.into_iter().collect();
-    let pids = pids
-        .into_iter()
-        .filter_map(|pid| Pid::from_raw(pid.cast_signed()));
-    for pid in pids {
-        // One that has just ended needs no signal.
-        let _ = kill_process(pid, signal);
+    for Arrived { signal, is_typed } in caught.take() {
+        let Some(signal) = Signal::from_named_raw(signal) else {
+            continue;
+        };
+        let pids = pids.iter().map(|pid| Pid::from_raw(pid.cast_signed()));
+        for pid in pids.flatten() {
+            let has_received = is_typed && getpgid(Some(pid)) == Ok(getpgrp());
+            if !has_received {
+                // One that has just ended needs no signal.
+                let _ = kill_process(pid, signal);
+            }
+        }
     }
 }
 

@@ -36,7 +36,7 @@ impl Terminal {
     pub(crate) fn start(words: &str, agent: &Path) -> Terminal {
         let tenure = env!("CARGO_BIN_EXE_tenure");
         let line = format!(
-            "stty rows {ROWS} cols {COLUMNS}; sh -c 'echo pid=$$.; exec {tenure} {words}'; \
+            "trap : INT; stty rows {ROWS} cols {COLUMNS}; sh -c 'echo pid=$$.; exec {tenure} {words}'; \
              echo code=$?.; stty -a; echo end"
         );
         let mut child = Command::new("script")
