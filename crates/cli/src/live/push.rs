@@ -100,7 +100,10 @@ impl Pushing {
         self.over.store(true, Ordering::SeqCst);
         live.finish();
         if self.ended.recv_timeout(LAST_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            note("the server is too slow: the last profiles were not sent");
+            let seconds = LAST_PATIENCE.as_secs();
+            note(&format!(
+                "the server did not take the last profiles within {seconds} s"
+            ));
         }
     }
 }
@@ -280,14 +283,15 @@ impl PushArgs {
             let fault = match answer {
                 Ok(status) if status.is_success() => return Ok(()),
                 Ok(status) => {
-                    let fault = anyhow::anyhow!("{url} does not take profiles: {status}");
+                    let fault = anyhow::anyhow!("{} does not take profiles: {status}", shown(url));
                     if !is_temporary(status) {
                         return Err(fault);
                     }
                     fault
                 }
                 Err(error) => {
-                    anyhow::Error::new(error).context(format!("profiles cannot be sent to {url}"))
+                    let text = format!("profiles cannot be sent to {}", shown(url));
+                    anyhow::Error::new(error).context(text)
                 }
             };
             match pauses.next() {
@@ -316,6 +320,18 @@ impl PushArgs {
             out = out.header("X-Scope-OrgID", tenant);
         }
         Ok(out.send(&request.body)?.status())
+    }
+}
+
+/// An address as messages show it: with its port, also if that is the default one.
+fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let host = rest.split('/').next().unwrap_or_default();
+    let port = host.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    match (port, scheme) {
+        (Some(Ok(_)), _) => url.to_owned(),
+        (_, "https") => format!("{url} (port 443)"),
+        _ => format!("{url} (port 80)"),
     }
 }
 
@@ -400,6 +416,20 @@ fn attributes(name: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_show_the_port() {
+        for url in ["http://a:4040", "https://a:4040/b", "http://[::1]:9"] {
+            assert_eq!(shown(url), url);
+        }
+        for (url, port) in [
+            ("http://a", 80),
+            ("https://a/b:9", 443),
+            ("http://[::1]", 80),
+        ] {
+            assert_eq!(shown(url), format!("{url} (port {port})"));
+        }
+    }
 
     #[test]
     fn a_name_with_labels_becomes_attributes() {
