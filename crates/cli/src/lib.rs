@@ -14,6 +14,7 @@ pub mod exit;
 mod free_memory;
 mod help;
 mod interruption;
+mod left_out;
 mod live;
 mod output;
 mod output_file;

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
+use crate::left_out::left_out;
 use crate::output::note;
 use crate::output_file::{OutputFile, named_after, write_file};
 use crate::session::Session;
@@ -79,6 +80,17 @@ impl Args {
         let metric = metric_of(&profile, self.metric.as_deref())?;
         if main_metric(&profile).is_none() {
             note("the profile has no counts: the output is empty");
+        }
+        match (left_out(&profile, form, metric), metric) {
+            (Some(_), Some(metric)) => {
+                let text = format!(
+                    "a recording of JFR cannot hold {} alone: html, pprof, speedscope or collapsed",
+                    metric.name()
+                );
+                return Err(Usage(text).into());
+            }
+            (Some(text), None) if !session.global.quiet => note(&text),
+            _ => {}
         }
         let title = self.file.file_name().unwrap_or_default().to_string_lossy();
         let bytes = match &self.base {

@@ -2,6 +2,7 @@
 //! what the name's ending says.
 
 use crate::exit::Usage;
+use crate::left_out::left_out;
 use crate::output::note;
 use agent_core::WallTime;
 use agent_core::control::StreamMeter;
@@ -14,6 +15,7 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Flags of a recording in a series of files.
@@ -75,6 +77,11 @@ pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u
     let (profile, _) = profile::read(profile).context("what the agent sent")?;
     if main_metric(&profile).is_none() {
         note("the profile has no counts: the output is empty");
+    }
+    if let Some(text) = left_out(&profile, form, None) {
+        // The same holds for each file of a series.
+        static NOTED: Once = Once::new();
+        NOTED.call_once(|| note(&text));
     }
     let title = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(render(&profile, form, None, &title))
