@@ -2,6 +2,7 @@
 
 mod attaching;
 mod behaviour;
+mod checked;
 mod common;
 mod consumers;
 mod copies;

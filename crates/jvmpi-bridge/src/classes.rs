@@ -257,7 +257,7 @@ impl Bridge {
 
     /// Gives every loaded class its id.
     pub(crate) fn name_all_classes(&self, env: Env<Live>, jni: Jni) {
-        for mirror in env.loaded_classes().unwrap_or_default() {
+        for mirror in env.loaded_classes(jni).unwrap_or_default() {
             self.name_class(env, jni, mirror);
             jni.delete_local(mirror);
         }

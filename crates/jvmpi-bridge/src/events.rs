@@ -127,7 +127,7 @@ impl Bridge {
         self.threads.begin(jni, main)?;
         let _ = self.live.set(env);
         self.meet(env, jni, jni.raw(), main);
-        for thread in env.all_threads()? {
+        for thread in env.all_threads(jni)? {
             let raw = self.threads.env_of(jni, thread);
             self.meet(env, jni, raw, thread);
             jni.delete_local(thread);
@@ -141,7 +141,7 @@ impl Bridge {
         }
         self.apply_all();
         if self.is_on(event::CLASS_LOAD) {
-            for class in env.loaded_classes()? {
+            for class in env.loaded_classes(jni)? {
                 if is_prepared(env, class) {
                     let id = self.name_class(env, jni, class);
                     self.send_class(env, jni, id, 0);

@@ -21,7 +21,7 @@ pub(crate) struct Stacks {
 
 impl Stacks {
     pub(crate) fn read(bridge: &Bridge, env: Env<Live>, jni: Jni) -> Self {
-        let threads = env.all_stacks(DEPTH).unwrap_or_default();
+        let threads = env.all_stacks(jni, DEPTH).unwrap_or_default();
         let mut stacks = Self {
             frames: Vec::new(),
             envs: Vec::new(),

@@ -192,7 +192,10 @@ fn deliver(callback: &'static str, body: impl FnOnce(&dyn Agent)) {
 /// Both are what the VM passed to a callback in phase `P`.
 unsafe fn wrap<P>(env: RawEnv, jni: RawEnv) -> (Env<P>, Jni) {
     // SAFETY: the caller's promise.
-    unsafe { (Env::from_raw(env), Jni::from_raw(jni)) }
+    let (env, jni) = unsafe { (Env::from_raw(env), Jni::from_raw(jni)) };
+    // Those of native code that has caused the event count in the callback, too.
+    jni.announce_locals(0);
+    (env, jni)
 }
 
 extern "system" fn vm_start(env: RawEnv, jni: RawEnv) {
@@ -270,7 +273,7 @@ extern "system" fn class_load(_env: RawEnv, _jni: RawEnv, _thread: RawObject, _c
 
 extern "system" fn class_file_load_hook(
     env: RawEnv,
-    _jni: RawEnv,
+    jni: RawEnv,
     class: RawObject,
     _loader: RawObject,
     name: *const c_char,
@@ -289,6 +292,10 @@ extern "system" fn class_file_load_hook(
         let name = (!name.is_null()).then(|| decode_modified_utf8(CStr::from_ptr(name).to_bytes()));
         (bytes, name.unwrap_or_default())
     };
+    if is_live(env) {
+        // SAFETY: passed by the VM, in the live phase as just checked.
+        let _ = unsafe { wrap::<Live>(env, jni) };
+    }
     deliver("ClassFileLoadHook", |agent| {
         let Some(patched) = agent.class_file(Object::new(class), &name, bytes) else {
             return;

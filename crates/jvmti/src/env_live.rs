@@ -5,7 +5,7 @@ use std::ptr;
 
 use crate::env::{Env, Live, check};
 use crate::error::Result;
-use crate::jni::Object;
+use crate::jni::{Jni, Object};
 use crate::sys::{
     FieldPtr, FrameInfo, LineNumberEntry, MethodPtr, MonitorUsage as RawMonitorUsage, RawEnv,
     RawObject, StackInfo, ThreadGroupInfo, ThreadInfo, jvmti_slot as slot, table_call,
@@ -105,16 +105,18 @@ impl Env<Live> {
     }
 
     /// All live platform threads, as local references.
-    pub fn all_threads(self) -> Result<Vec<Object>> {
+    pub fn all_threads(self, jni: Jni) -> Result<Vec<Object>> {
         // SAFETY: slot 4 is (count, threads).
         let raw: Vec<RawObject> = unsafe { self.list("GetAllThreads", slot::GetAllThreads)? };
+        jni.announce_locals(raw.len());
         Ok(Object::list(raw))
     }
 
     /// All loaded classes, as local references.
-    pub fn loaded_classes(self) -> Result<Vec<Object>> {
+    pub fn loaded_classes(self, jni: Jni) -> Result<Vec<Object>> {
         // SAFETY: slot 78 is (count, classes).
         let raw: Vec<RawObject> = unsafe { self.list("GetLoadedClasses", slot::GetLoadedClasses)? };
+        jni.announce_locals(raw.len());
         Ok(Object::list(raw))
     }
 
@@ -382,8 +384,8 @@ impl Env<Live> {
         Ok(usize::try_from(count).unwrap_or(0).min(frames.len()))
     }
 
-    /// Stacks of all threads at one moment.
-    pub fn all_stacks(self, depth: i32) -> Result<Vec<StackRow>> {
+    /// Stacks of all threads at one moment; the threads are local references.
+    pub fn all_stacks(self, jni: Jni, depth: i32) -> Result<Vec<StackRow>> {
         let (mut infos, mut count) = (ptr::null_mut::<StackInfo>(), 0);
         // SAFETY: slot 100 is (max, infos, count).
         let code = unsafe {
@@ -415,6 +417,7 @@ impl Env<Live> {
         };
         // SAFETY: allocated by this environment, not used again.
         unsafe { self.deallocate(infos) };
+        jni.announce_locals(usize::try_from(count).unwrap_or(0));
         Ok(rows)
     }
 
@@ -512,14 +515,14 @@ impl Env<Live> {
         self,
         thread: Object,
         priority: i32,
-        body: Box<dyn FnOnce(Env<Live>, crate::Jni) + Send>,
+        body: Box<dyn FnOnce(Env<Live>, Jni) + Send>,
     ) -> Result<()> {
-        type Body = Box<dyn FnOnce(Env<Live>, crate::Jni) + Send>;
+        type Body = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
         extern "system" fn start(env: RawEnv, jni: RawEnv, arg: *mut c_void) {
             // SAFETY: `arg` is the box leaked below, handed over exactly once.
             let body = unsafe { Box::from_raw(arg.cast::<Body>()) };
             // SAFETY: the VM passes this thread's environments, in the live phase.
-            let (env, jni) = unsafe { (Env::from_raw(env), crate::Jni::from_raw(jni)) };
+            let (env, jni) = unsafe { (Env::from_raw(env), Jni::from_raw(jni)) };
             crate::agent::fence("agent thread", || body(env, jni));
         }
         let arg = Box::into_raw(Box::new(body)).cast::<c_void>();

@@ -118,18 +118,6 @@ fn c(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// A frame of local references, which ends with this value.
-struct Frame(Jni);
-
-impl Drop for Frame {
-    fn drop(&mut self) {
-        // SAFETY: pops the frame that `local_frame` has pushed on this thread.
-        unsafe {
-            table_call!(self.0.0, 0, slot::PopLocalFrame, (ptr::null_mut() => RawObject) -> RawObject)
-        };
-    }
-}
-
 impl Jni {
     /// Wraps the pointer given to a callback.
     ///
@@ -156,20 +144,6 @@ impl Jni {
             table_call!(self.0, 0, slot::ExceptionClear, () -> ());
         }
         true
-    }
-
-    /// Runs `body` with room for `capacity` local references that end with it.
-    pub fn local_frame<T>(self, capacity: i32, body: impl FnOnce() -> T) -> T {
-        // SAFETY: slots 19 and 20 bracket the frame; a refused push (out of
-        // memory) only means the references live until the caller returns.
-        let pushed =
-            unsafe { table_call!(self.0, 0, slot::PushLocalFrame, (capacity => i32) -> i32) };
-        if pushed != 0 {
-            self.clear_exception();
-        }
-        // Also when a fault unwinds to the fence of a callback.
-        let _frame = (pushed == 0).then(|| Frame(self));
-        body()
     }
 
     pub(crate) fn found(self, what: &'static str, raw: RawObject) -> Result<Object> {
@@ -402,21 +376,6 @@ impl Jni {
             table_call!(self.0, 0, slot::IsSameObject, (weak.raw() => RawObject, ptr::null_mut() => RawObject) -> u8)
                 != 0
         }
-    }
-
-    /// A local reference, `None` if a weak one's object is gone.
-    #[must_use]
-    pub fn new_local(self, object: Object) -> Option<Object> {
-        // SAFETY: slot 25 is (object).
-        Object::new(unsafe {
-            table_call!(self.0, 0, slot::NewLocalRef, (object.raw() => RawObject) -> RawObject)
-        })
-    }
-
-    /// Drops a local reference.
-    pub fn delete_local(self, object: Object) {
-        // SAFETY: slot 23 is (object).
-        unsafe { table_call!(self.0, 0, slot::DeleteLocalRef, (object.raw() => RawObject) -> ()) };
     }
 
     /// Whether two references name one object.

@@ -25,6 +25,7 @@ pub mod env_live;
 pub mod error;
 pub mod heap;
 pub mod jni;
+mod locals;
 pub mod park;
 pub mod references;
 pub mod sys;

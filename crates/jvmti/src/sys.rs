@@ -263,7 +263,7 @@ pub mod jni_slot {
     slots! { ALL:
         DefineClass = 5, FindClass = 6, GetSuperclass = 10, Throw = 13, ExceptionOccurred = 15,
         ExceptionClear = 17, PushLocalFrame = 19, PopLocalFrame = 20, NewGlobalRef = 21,
-        DeleteGlobalRef = 22, DeleteLocalRef = 23, IsSameObject = 24, NewLocalRef = 25,
+        DeleteGlobalRef = 22, DeleteLocalRef = 23, IsSameObject = 24, NewLocalRef = 25, EnsureLocalCapacity = 26,
         AllocObject = 27, NewObjectA = 30, GetObjectClass = 31, IsInstanceOf = 32,
         GetMethodID = 33, CallObjectMethodA = 36, CallLongMethodA = 54, CallVoidMethodA = 63,
         GetFieldID = 94, GetObjectField = 95, GetByteField = 97, GetIntField = 100, GetLongField = 101,

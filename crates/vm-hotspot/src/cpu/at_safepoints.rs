@@ -33,7 +33,7 @@ impl AtSafepoints {
         const RUNNABLE: i32 = 0x4;
         const SUSPENDED_OR_INTERRUPTED: i32 = 0x30_0000;
         let depth = sampler.depth();
-        let Ok(stacks) = env.all_stacks(depth as i32) else {
+        let Ok(stacks) = env.all_stacks(jni, depth as i32) else {
             return;
         };
         let since = is_due().then(|| {

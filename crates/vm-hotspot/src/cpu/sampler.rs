@@ -619,7 +619,7 @@ impl HotSpot {
             (self.message)(&format!("ClassLoad events are missing: {error}"));
         }
         let Some(jni) = self.java.jni() else { return };
-        for class in env.loaded_classes().unwrap_or_default() {
+        for class in env.loaded_classes(jni).unwrap_or_default() {
             let _ = env.class_methods(class);
             jni.delete_local(class);
         }
@@ -630,7 +630,7 @@ impl HotSpot {
 /// tables do not say where it has them.
 fn running_threads(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Vec<(u32, ThreadId)>> {
     let numbers = SystemNumbers::of(jni)?;
-    let threads = env.all_threads().unwrap_or_default();
+    let threads = env.all_threads(jni).unwrap_or_default();
     let mut running = Vec::new();
     for thread in threads {
         let mut state = hotspot.lock();

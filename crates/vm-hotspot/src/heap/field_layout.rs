@@ -67,7 +67,7 @@ impl Layouts {
         mut number: impl FnMut(Object) -> ClassId,
     ) -> Result<Self, VmError> {
         let mut layouts = FxHashMap::default();
-        for mirror in env.loaded_classes().map_err(failed)? {
+        for mirror in env.loaded_classes(jni).map_err(failed)? {
             jni.local_frame(64, || {
                 let id = number(mirror);
                 let interfaces = env.class_interfaces(mirror).unwrap_or_default();

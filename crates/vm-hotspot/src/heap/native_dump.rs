@@ -95,7 +95,7 @@ struct Known {
 
 impl Known {
     fn gather(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Result<Self, VmError> {
-        let threads = env.all_threads().map_err(failed)?;
+        let threads = env.all_threads(jni).map_err(failed)?;
         let own = hotspot.tracker().map(|tracker| tracker.own_objects(jni));
         let mut own = own.unwrap_or_default();
         let hook = hotspot.end_hook.get().into_iter().flatten();

@@ -80,7 +80,7 @@ impl Tags {
         let depth = hotspot.config.depth;
         let mut threads = FxHashMap::default();
         jni.local_frame(256, || {
-            let stacks = env.all_stacks(depth.min(1 << 16).cast_signed());
+            let stacks = env.all_stacks(jni, depth.min(1 << 16).cast_signed());
             for row in stacks.unwrap_or_default() {
                 let numbers = hotspot.number_stack((env, jni), row.thread, &row.frames, depth);
                 let info = hotspot.lock().registry.thread_info(numbers.0).cloned();

@@ -38,7 +38,7 @@ impl Host {
     /// methods, are reported.
     pub(super) fn stacks(&self, env: Env<Live>, jni: Jni) -> Vec<Stack> {
         let mut stacks = Vec::new();
-        for row in env.all_stacks(DEPTH).unwrap_or_default() {
+        for row in env.all_stacks(jni, DEPTH).unwrap_or_default() {
             let trace = self.with_names((env, jni), |namer| {
                 let env = namer.platform_thread(row.thread)?;
                 let frames = namer.frames(&row.frames);
@@ -61,7 +61,7 @@ impl Host {
         object: Object,
         id: ObjectHandle,
     ) -> Option<Body> {
-        let threads = env.all_threads().ok()?;
+        let threads = env.all_threads(jni).ok()?;
         let thread = threads.into_iter().find(|one| jni.is_same(*one, object))?;
         self.with_names((env, jni), |namer| {
             namer.platform_thread(thread)?;

@@ -164,7 +164,7 @@ pub(crate) fn retransform_those(
         false => FxHashSet::default(),
     };
     let mut wanted = Vec::new();
-    for class in env.loaded_classes()? {
+    for class in env.loaded_classes(jni)? {
         let name = class_name(env, class);
         if env.is_modifiable(class).unwrap_or(false) && !is_anonymous(&name) && choose(&name) {
             wanted.push((!hot.contains(&name), class));
@@ -230,7 +230,7 @@ fn running_classes(env: Env<Live>, jni: Jni) -> FxHashSet<String> {
     let mut methods = FxHashSet::default();
     for _ in 0..LOOKS {
         jni.local_frame(256, || {
-            for stack in env.all_stacks(DEPTH).unwrap_or_default() {
+            for stack in env.all_stacks(jni, DEPTH).unwrap_or_default() {
                 methods.extend(stack.frames.iter().map(|row| row.method));
             }
         });

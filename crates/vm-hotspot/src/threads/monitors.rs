@@ -143,7 +143,7 @@ impl HotSpot {
         jni: Jni,
     ) -> jvmti::Result<Vec<MonitorInfo>> {
         let mut found: Vec<(Object, MonitorInfo)> = Vec::new();
-        for thread in env.all_threads()? {
+        for thread in env.all_threads(jni)? {
             for object in env.owned_monitors(thread).unwrap_or_default() {
                 if found.iter().any(|(known, _)| jni.is_same(*known, object)) {
                     continue;

@@ -28,7 +28,7 @@ impl HotSpot {
         if self.config.instruments() && self.tracker().is_none() {
             let _ = self.tracker.set(Tracker::define(jni)?);
         }
-        let threads = env.all_threads()?;
+        let threads = env.all_threads(jni)?;
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
         self.begin(env, jni, first);
         self.begin_events(env, jni);
@@ -52,7 +52,7 @@ impl HotSpot {
         with_agent_guard(|| {
             let main = self.lock().registry.thread(env, Some(thread), true);
             let classes = match self.config.has_profiler {
-                true => env.loaded_classes().unwrap_or_default(),
+                true => env.loaded_classes(jni).unwrap_or_default(),
                 false => Vec::new(),
             };
             for class in classes {

@@ -161,7 +161,7 @@ impl HotSpot {
         if let Some(now) = Self::get().filter(|now| !std::ptr::eq(*now, self)) {
             now.inserted.changed.take_over(&self.inserted.changed);
         }
-        for class in env.loaded_classes().unwrap_or_default() {
+        for class in env.loaded_classes(jni).unwrap_or_default() {
             let _ = env.set_tag(class, 0);
             jni.delete_local(class);
         }

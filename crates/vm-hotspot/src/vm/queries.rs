@@ -66,8 +66,12 @@ impl HotSpot {
     }
 
     /// The live thread with a number, as a local reference.
-    fn find_thread(&self, env: Env<Live>, thread: ThreadId) -> Result<Object, VmError> {
-        let threads = env.all_threads().map_err(failed)?;
+    fn find_thread(
+        &self,
+        (env, jni): (Env<Live>, Jni),
+        thread: ThreadId,
+    ) -> Result<Object, VmError> {
+        let threads = env.all_threads(jni).map_err(failed)?;
         let is_it = |object: &Object| env.thread_number(Some(*object)) == Ok(thread.0 as usize);
         threads
             .into_iter()
@@ -313,7 +317,7 @@ impl Vm for HotSpot {
     fn threads(&self) -> Result<Vec<ThreadId>, VmError> {
         let (env, jni) = self.here()?;
         jni.local_frame(256, || {
-            let threads = env.all_threads().map_err(failed)?.into_iter();
+            let threads = env.all_threads(jni).map_err(failed)?.into_iter();
             Ok(threads.map(|thread| self.number_of(env, thread)).collect())
         })
     }
@@ -327,7 +331,7 @@ impl Vm for HotSpot {
     fn stack(&self, thread: ThreadId, depth: u32) -> Result<Vec<Frame>, VmError> {
         let (env, jni) = self.here()?;
         jni.local_frame(256, || {
-            let object = self.find_thread(env, thread)?;
+            let object = self.find_thread((env, jni), thread)?;
             let nothing = jvmti::FrameRow {
                 method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
                 location: 0,
@@ -345,7 +349,9 @@ impl Vm for HotSpot {
         let (env, jni) = self.here()?;
         jni.local_frame(256, || {
             let depth = self.lock().depth;
-            let rows = env.all_stacks(depth.min(1 << 16) as i32).map_err(failed)?;
+            let rows = env
+                .all_stacks(jni, depth.min(1 << 16) as i32)
+                .map_err(failed)?;
             let stack = |row: jvmti::StackRow| {
                 let (thread, trace) = self.number_stack((env, jni), row.thread, &row.frames, depth);
                 ThreadStack {
@@ -520,7 +526,7 @@ impl Vm for HotSpot {
     fn thread_cpu_ns(&self, thread: ThreadId) -> Result<u64, VmError> {
         let (env, jni) = self.here()?;
         jni.local_frame(256, || {
-            let object = self.find_thread(env, thread)?;
+            let object = self.find_thread((env, jni), thread)?;
             env.thread_cpu_time(object)
                 .map(i64::cast_unsigned)
                 .map_err(failed)

@@ -13,7 +13,7 @@ const SOME: u32 = 256;
 impl HotSpot {
     /// Makes all loaded classes known, each with its local reference dropped.
     pub(crate) fn know_classes(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        for some in env.loaded_classes()?.chunks(SOME as usize) {
+        for some in env.loaded_classes(jni)?.chunks(SOME as usize) {
             let mut state = self.lock();
             for class in some {
                 state.registry.class(env, jni, *class);
