@@ -6,7 +6,8 @@ use agent_core::options::{Format, Options, StartError, Target, USUAL_EVENT_FILE,
 use vm_hotspot::host::{HostSetup, Sink};
 
 use crate::collector;
-use crate::output::{dial, named, new_file};
+use crate::file::{self, Named};
+use crate::output::{dial, named};
 
 /// Opens what the options name, which messages show as the second; `None` if no events are wanted.
 pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, StartError> {
@@ -17,8 +18,10 @@ pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, Sta
         Target::File(name) => {
             let name = free_name(options, name);
             let refused = |_| StartError::ProfileFile(name.clone());
-            let file = new_file(Path::new(&name)).map_err(refused)?;
-            (Sink::File(file), named(&name))
+            let (file, name) = file::create(&name, Format::Binary).map_err(refused)?;
+            let place = named(&name);
+            let file = Named::new(file, place.clone(), true);
+            (Sink::File(Box::new(file)), place)
         }
         Target::Unix(path) => {
             let place = format!("a collector at {path}");

@@ -1,7 +1,7 @@
 //! `libhprof.so`: what `-agentlib:hprof` and `-agentpath:` load.
 //!
 //! Only wiring: entry points of the C interface ([`entry`]), from options to what
-//! the VM side measures ([`plan`]), the output file or socket ([`output`]), the
+//! the VM side measures ([`plan`]), the output file or socket ([`output`], [`file`]), the
 //! collector's commands ([`listener`]), the bytes to it ([`sender`]), who it is ([`collector`]), what those
 //! who attach order ([`recording`]), the files that follow each other and the end after a time ([`rotation`]),
 //! a copy of the process for a heap dump ([`snapshot`]) and what makes it quicker ([`huge_pages`]),
@@ -18,6 +18,7 @@ mod collector;
 pub mod entry;
 mod events;
 mod exhausted;
+mod file;
 mod huge_pages;
 mod listener;
 mod output;

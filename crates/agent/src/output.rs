@@ -1,9 +1,8 @@
 //! Where the bytes go: a file, or a collector that listens.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use agent_core::series::Series;
 use vm_hotspot::host::HostSetup;
 use vmpi::Memory;
 
+use crate::file::{self, Named};
 use crate::process::wall_time;
 use crate::sender::{Patience, Sender};
 use crate::{collector, events};
@@ -86,11 +86,14 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     if !options.output.force && Path::new(&name).exists() {
         name = unique_name(&name, options.output.format, std::process::id());
     }
-    let file = new_file(Path::new(&name)).map_err(|_| match options.heap.dump {
+    let created = file::create(&name, options.output.format);
+    let (file, name) = created.map_err(|_| match options.heap.dump {
         // The original made its temporary file first; scripts compare its words.
         true => StartError::TempHeapFile(format!("{name}.TMP")),
         false => StartError::ProfileFile(name.clone()),
     })?;
+    let place = named(&name);
+    let file = Named::new(file, place.clone(), true);
     // Text is small and read while the program runs, a dump is large.
     let buffer = if options.output.format == Format::Binary {
         1 << 20
@@ -100,7 +103,7 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(buffer, file)),
         collector: None,
-        place: named(&name),
+        place,
         folder: folder(Path::new(&name)),
         scratch: scratch(&name),
         memory: memory(options),
@@ -131,20 +134,6 @@ fn nowhere(options: &Options) -> Output {
         folder,
         events: None,
     }
-}
-
-/// A new file in place of an old one, readable by its owner only: a dump holds
-/// what the program holds.
-pub(crate) fn new_file(path: &Path) -> io::Result<File> {
-    if path.is_file() {
-        fs::remove_file(path)?;
-    }
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
 }
 
 fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartError> {
@@ -239,10 +228,12 @@ fn series_of(name: &str, keep: Keep) -> Series {
 fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
     let part = series.begin(&wall_time().stamp(), std::process::id())?;
     let path = part.path().to_owned();
+    let place = path.display().to_string();
+    let part = Named::new(part, place.clone(), false);
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, part)),
         collector: None,
-        place: path.display().to_string(),
+        place,
         folder: folder(&path),
         scratch: scratch(&path.to_string_lossy()),
         memory,
@@ -253,23 +244,4 @@ fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
 fn hostname() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_new_file_is_its_owners_alone() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out");
-        fs::write(&path, "old").unwrap();
-        new_file(&path).unwrap();
-        let metadata = fs::metadata(&path).unwrap();
-        assert_eq!(
-            (metadata.len(), metadata.permissions().mode() & 0o777),
-            (0, 0o600)
-        );
-    }
 }

@@ -33,6 +33,16 @@ pub(crate) struct Recording {
     has_no_profile: bool,
 }
 
+impl Recording {
+    /// An error if the output has failed.
+    fn check(&self, state: &str) -> Result<(), String> {
+        match self.recorder.lock().failure() {
+            Some(failure) => Err(format!("{state}, but its output is lost: {failure}")),
+            None => Ok(()),
+        }
+    }
+}
+
 static NOW: Mutex<Option<Recording>> = Mutex::new(Rank::Recording, None);
 
 fn lock() -> MutexGuard<'static, Option<Recording>> {
@@ -131,20 +141,26 @@ fn status() -> String {
 pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
     let is_it = |now: Recording| Arc::ptr_eq(&now.recorder, recorder);
     if now().is_some_and(is_it)
-        && let Err(error) = stop()
+        && let Err(error) = end()
     {
         process::note(&error);
     }
 }
 
 /// Ends the recording, which writes what it has.
-fn stop() -> Result<String, String> {
+fn end() -> Result<Recording, String> {
     let Some(now) = lock().take() else {
         return Err(NOTHING.to_owned());
     };
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.end().map_err(|error| error.to_string())?;
     entry::allow_another();
+    Ok(now)
+}
+
+fn stop() -> Result<String, String> {
+    let now = end()?;
+    now.check("the recording has ended")?;
     Ok(match now.is_silent {
         true => "the recording has ended; doe=n left nothing to write".to_owned(),
         false => format!("the recording has ended and is in {}", now.place),
@@ -159,6 +175,7 @@ fn dump() -> Result<String, String> {
     }
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.dump();
+    now.check("the recording continues")?;
     Ok(format!("what is known so far is in {}", now.place))
 }
 
@@ -197,7 +214,7 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     // As long as that fails, the present recording continues.
     let output = output::open(&options).map_err(|error| error.to_string())?;
     if before.is_some() {
-        stop()?;
+        end()?;
     }
     let remark = options.remark().map(|remark| format!("; {remark}"));
     entry::begin(java, options, output).map_err(|error| error.to_string())?;

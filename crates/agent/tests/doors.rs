@@ -1,9 +1,11 @@
 //! Every way into a VM that is not `-agentpath`, and a disk that is full.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::common::Lab;
+use crate::common::stage::*;
 use testkit::jvm::Jdk;
 
 /// What the program prints, whatever watches it.
@@ -107,7 +109,69 @@ fn a_full_disk_is_reported_and_ends_nothing() {
             let printed = text(&ran.stderr);
             assert_eq!(text(&ran.stdout), PRINTED, "{options} {printed}");
             assert_eq!(ran.status.code(), Some(0), "{options} {printed}");
-            assert!(printed.contains("No space left"), "{options} {printed}");
+            let lost = "HPROF ERROR: the output is lost: /dev/full: No space left";
+            assert!(printed.contains(lost), "{options} {printed}");
+            let fate = "; its first 0 bytes are kept, the rest is dropped";
+            assert!(printed.contains(fate), "{options} {printed}");
         }
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_recording_with_an_error_and_a_stream_of_events_with_the_name_of_the_file() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let options = "heap=sites,file=/dev/full,events=1k,events-file=/dev/../dev/full";
+        let mut program = stage.patient(jdk, Some((&lab.agent, options)));
+        let pid = program.child.id().to_string();
+        for order in ["dump", "stop"] {
+            let (code, printed) = stage.order(lab, &[&pid, order]);
+            assert_eq!(code, Some(1), "{order}: {printed}");
+            let lost = "its output is lost: /dev/full: No space left";
+            assert!(printed.contains(lost), "{order}: {printed}");
+        }
+        program.type_line("end");
+        program.expect("kept 1000");
+        assert_eq!(program.code(), Some(3));
+        let mut printed = String::new();
+        program.stderr().read_to_string(&mut printed).expect("text");
+        let ends = "HPROF: the stream of events ends here: /dev/../dev/full: No space left";
+        assert!(printed.contains(ends), "{printed}");
+    }
+}
+
+#[test]
+fn programs_with_one_output_file_at_the_same_time_write_two() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let options = "heap=sites,cutoff=0,file=same.txt";
+        let start = || stage.patient(jdk, Some((&lab.agent, options)));
+        let mut programs = [start(), start()];
+        let others = format!("same.{}.txt", programs[1].child.id());
+        for program in &mut programs {
+            for line in ["counting", "late", "end"] {
+                program.type_line(line);
+            }
+            while program.line() != "kept 1500" {}
+            assert_eq!(program.code(), Some(3));
+        }
+        for name in ["same.txt", &others] {
+            let profile = std::fs::read_to_string(stage.folder.path().join(name));
+            let profile = profile.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let found = objects_of(&profile, " Patient$Late");
+            assert_eq!(found, Some((500, 500)), "{name}: {profile}");
+        }
+        let mut printed = String::new();
+        let mut stderr = programs[1].stderr();
+        stderr.read_to_string(&mut printed).expect("text");
+        let moved =
+            format!("another recording is writing same.txt; this one is written to {others}");
+        assert!(printed.contains(&moved), "{printed}");
     }
 }

@@ -52,6 +52,8 @@ pub struct Recorder {
     lost: Vec<(String, u64)>,
     degraded: Vec<report::Note>,
     ended: bool,
+    /// Why the present output cannot be written further.
+    failure: Option<String>,
     measures: Measures,
 }
 
@@ -120,6 +122,7 @@ impl Recorder {
             lost: Vec::new(),
             degraded: Vec::new(),
             ended: false,
+            failure: None,
             measures: Measures::default(),
         }
     }
@@ -152,7 +155,13 @@ impl Recorder {
         if let Some(failure) = failure {
             self.host
                 .say(&format!("HPROF ERROR: the output is lost: {failure}\n"));
+            self.failure = Some(failure);
         }
+    }
+
+    /// Why the output could not be written to its end.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 
     fn start(&mut self, vm: &dyn Vm, info: &VmInfo, main: ThreadId) {
@@ -227,6 +236,7 @@ impl Recorder {
             }
         };
         self.out = Some(out);
+        self.failure = None;
         self.write(vm, |out, context| out.begin(context, now.unix_ms));
     }
 

@@ -72,7 +72,6 @@ const AT_ONCE: usize = 64;
 const AT_THE_END: usize = 1 << 16;
 
 /// What the agent gives at load time.
-#[derive(Debug)]
 pub struct HostSetup {
     /// Mean bytes between two sampled allocations.
     pub interval: u32,
@@ -193,6 +192,13 @@ impl Host {
 
     fn message(&self, text: &str) {
         (self.core.message)(text);
+    }
+
+    /// Reports why the stream has ended before the program.
+    fn report_end(&self, fault: Option<String>) {
+        if let Some(fault) = fault {
+            self.message(&format!("the stream of events ends here: {fault}"));
+        }
     }
 
     /// Finds out about names while the state is locked.
@@ -556,9 +562,7 @@ impl Host {
                 self.emit_left_out(&mut stream);
             }
             stream.write();
-            if let Some(fault) = stream.fault() {
-                self.message(&format!("the stream of events ends here: {fault}"));
-            }
+            self.report_end(stream.fault());
             if !is_short && self.memory().refused() > 0 {
                 is_short = true;
                 self.message(
@@ -570,7 +574,7 @@ impl Host {
             }
             std::thread::park_timeout(TICK);
         }
-        stream.finish();
+        self.report_end(stream.finish());
         *self.is_finished.0.lock() = true;
         self.is_finished.1.notify_all();
     }

@@ -1,7 +1,6 @@
 //! From messages of the program's threads to bytes on the socket, on a thread of its
 //! own. A reader that stops costs events, which are counted, and never time.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,10 +30,9 @@ pub(super) fn progress() -> u64 {
 }
 
 /// Where a recording goes.
-#[derive(Debug)]
 pub enum Sink {
     /// To a file.
-    File(File),
+    File(Box<dyn Write + Send>),
     /// To a reader that listens.
     Socket(TcpStream),
 }
@@ -64,7 +62,6 @@ impl Sink {
 }
 
 /// The wire and what waits for it.
-#[derive(Debug)]
 pub(crate) struct Stream {
     encoder: Encoder,
     sink: Sink,
@@ -217,8 +214,8 @@ impl Stream {
         self.pending.0.len() - self.pending.1 + self.encoder.waiting()
     }
 
-    /// Ends the recording. The reader gets what is left as long as it reads.
-    pub(crate) fn finish(mut self) {
+    /// Ends the recording. The reader gets what is left as long as it reads. Returns the reason if the end cannot be written.
+    pub(crate) fn finish(mut self) -> Option<String> {
         let mut last = Instant::now();
         while self.waiting() > 0 && last.elapsed() < PATIENCE {
             if self.write() {
@@ -241,9 +238,14 @@ impl Stream {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => self.is_broken = true,
+                Ok(_) => self.is_broken = true,
+                Err(error) => {
+                    self.is_broken = true;
+                    self.fault = Some(error.to_string());
+                }
             }
         }
+        self.fault
     }
 }
 
