@@ -1,16 +1,12 @@
 //! A program that runs already: `tenure dump`, `tenure attach`, `jcmd`.
 
+use crate::common::Lab;
 use crate::common::stage::*;
 
 #[test]
 fn a_running_program_is_dumped_and_profiled_from_outside() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in lab.some_jdks() {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
         let dumped = stage.run(&["dump", &pid, "-o", "heap.hprof"]);
         let printed = String::from_utf8_lossy(&dumped.stderr).into_owned();
         assert_eq!(dumped.status.code(), Some(0), "{printed}");
@@ -26,13 +22,8 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
         );
 
         let file = stage.attach(lab, &pid, "heap=sites,cutoff=0");
-        program.type_line("counting");
-        program.expect("done counting");
-        program.type_line("late");
-        program.expect("done late");
-        program.type_line("end");
-        program.expect("kept 1500");
-        assert_eq!(program.code(), Some(3));
+        program.make(&["counting", "late"]);
+        program.finish("kept 1500");
         let text = std::fs::read_to_string(&file).expect("a profile");
         assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
         assert_eq!(
@@ -45,25 +36,14 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
 
 #[test]
 fn a_running_program_is_sampled_after_an_attach() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in lab.some_jdks() {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
         // Threads that run already and one that is still to come are both seen.
-        program.type_line("twins");
-        program.expect("done twins");
-        let pid = program.child.id().to_string();
+        program.make(&["twins"]);
         let file = stage.attach(lab, &pid, "cpu=samples,interval=1,cutoff=0,thread=y");
         // Several rounds: on a loaded machine they get little CPU time in each.
-        for line in ["both", "spin"].repeat(4) {
-            program.type_line(line);
-            program.expect(&format!("done {line}"));
-        }
-        program.type_line("end");
-        program.expect("kept 1000");
-        assert_eq!(program.code(), Some(3));
+        program.make(&["both", "spin"].repeat(4));
+        program.finish("kept 1000");
         let text = std::fs::read_to_string(&file).expect("a profile");
         for method in ["left", "right", "spin"] {
             let samples = samples_under(&text, &format!("Patient.{method}("));
@@ -100,13 +80,8 @@ fn jcmd_loads_the_agent_into_a_running_program() {
         // An impossible recording is refused, and the first continues.
         let printed = load("cpu=samples,file=none/x.txt");
         assert!(printed.contains("return code: -1"), "{what}: {printed}");
-        for line in ["counting", "late"] {
-            program.type_line(line);
-            program.expect(&format!("done {line}"));
-        }
-        program.type_line("end");
-        program.expect("kept 1500");
-        assert_eq!(program.code(), Some(3), "{what}");
+        program.make(&["counting", "late"]);
+        program.finish("kept 1500");
         let text = std::fs::read_to_string(&file).expect("a profile");
         assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
         assert_eq!(objects_of(&text, " Patient$Early"), None, "{what}");

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::Lab;
 use crate::common::stage::*;
 
 /// Resident memory of a process.
@@ -21,15 +22,10 @@ fn read(folder: &Path, name: &str) -> String {
 
 #[test]
 fn a_second_attach_changes_what_is_recorded() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in &lab.jdks {
-        let Some(stage) = stage(lab) else { continue };
+    for (here, mut program, pid) in running(|lab| &lab.jdks) {
+        let Here { lab, jdk, stage } = &here;
         let what = format!("JDK {}", jdk.full_version);
         let folder = stage.folder.path();
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
         let record = |options: &str| {
             let (code, printed) = stage.order(lab, &[&pid, "--profile", options]);
             assert_eq!(code, Some(0), "{what}: {options}: {printed}");
@@ -129,9 +125,7 @@ fn a_second_attach_changes_what_is_recorded() {
             "{printed}"
         );
         make(&["counting", "late"]);
-        program.type_line("end");
-        program.expect("kept 3501");
-        assert_eq!(program.code(), Some(3), "{what}");
+        program.finish("kept 3501");
         let text = read(folder, "five.txt");
         assert_eq!(
             objects_of(&text, " Patient$Late"),
@@ -143,13 +137,8 @@ fn a_second_attach_changes_what_is_recorded() {
 
 #[test]
 fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in lab.some_jdks() {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
         for output in ["flames.html", "samples.hprof.txt", "samples.hprof"] {
             let (code, printed) = stage.order(lab, &[&pid, "--duration", "1", "-o", output]);
             assert_eq!(code, Some(0), "{output}: {printed}");
@@ -170,9 +159,7 @@ fn a_recording_for_a_while_is_written_here_and_leaves_the_program_clean() {
                 "{command}: {rows}"
             );
         }
-        program.type_line("end");
-        program.expect("kept 1000");
-        assert_eq!(program.code(), Some(3));
+        program.finish("kept 1000");
     }
 }
 
@@ -307,13 +294,8 @@ fn socket_folder(pid: u32) -> PathBuf {
 
 #[test]
 fn a_refused_recording_fails_and_events_are_recorded_for_a_while() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in lab.some_jdks() {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, jdk, stage } = &here;
         let native = |output: &str| {
             let arguments = ["--profile", "native=1k", "--duration", "1", "-o", output];
             stage.order(lab, &[&[&*pid], &arguments[..]].concat())
@@ -337,9 +319,7 @@ fn a_refused_recording_fails_and_events_are_recorded_for_a_while() {
             let printed = stage.order(lab, &[&pid, "status"]).1;
             assert!(printed.contains("nothing is recorded"), "{printed}");
         }
-        program.type_line("end");
-        program.expect("kept 1000");
-        assert_eq!(program.code(), Some(3));
+        program.finish("kept 1000");
     }
 }
 

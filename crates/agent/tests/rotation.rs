@@ -54,11 +54,9 @@ fn each_file_is_whole_and_has_what_was_allocated_in_its_time() {
         let folder = stage.folder.path();
         let options = "heap=sites,cutoff=0,loop=50ms,keep=100000,file=sites-%t-%p.hprof";
         let mut program = stage.patient(jdk, Some((&lab.agent, options)));
-        program.type_line("counting");
-        program.expect("done counting");
+        program.make(&["counting"]);
         for round in 1..=4 {
-            program.type_line("late");
-            program.expect("done late");
+            program.make(&["late"]);
             let there = files(folder, ".hprof").len();
             testkit::until(|| match files(folder, ".hprof").len() > there + 1 {
                 true => Ok(()),
@@ -131,26 +129,18 @@ fn a_recording_ends_after_its_duration() {
                 false => Err(printed),
             }
         });
-        program.type_line("end");
-        program.expect("kept 1000");
-        assert_eq!(program.code(), Some(3));
+        program.finish("kept 1000");
     }
 }
 
 /// Until all classes have their code, nothing is counted; for a program that runs already, that takes longer than this recording.
 #[test]
 fn the_duration_of_a_recording_begins_when_it_counts() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in &lab.jdks {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
+    for (here, mut program, pid) in running(|lab| &lab.jdks) {
+        let Here { lab, jdk, stage } = &here;
         let file = stage.attach(lab, &pid, "cpu=times,duration=200ms,cutoff=0");
         let profile = testkit::until(|| {
-            program.type_line("late");
-            program.expect("done late");
+            program.make(&["late"]);
             let profile = std::fs::read_to_string(&file).unwrap_or_default();
             match profile.contains("CPU TIME (ms) END") {
                 true => Ok(profile),
@@ -210,16 +200,13 @@ fn series_of(lab: &Lab, stage: &Stage, jdk: &testkit::jvm::Jdk, ending: &str) {
     program.expect("ready");
     let spins = 3;
     for round in 0..spins {
-        program.type_line("spin");
-        program.expect("done spin");
+        program.make(&["spin"]);
         testkit::until(|| match files(folder, ending).len() > round {
             true => Ok(()),
             false => Err(format!("no file {round} {ending}")),
         });
     }
-    program.type_line("end");
-    program.expect("kept 1000");
-    assert_eq!(program.code(), Some(3));
+    program.finish("kept 1000");
     let all = files(folder, ending);
     assert!(all.len() > spins);
     let samples: u64 = all.iter().map(|file| spun(stage, file)).sum();
@@ -229,13 +216,8 @@ fn series_of(lab: &Lab, stage: &Stage, jdk: &testkit::jvm::Jdk, ending: &str) {
 
 #[test]
 fn a_program_is_attached_to_for_a_series_of_files() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in lab.some_jdks() {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
         let library = lab.agent.to_string_lossy();
         let arguments = ["attach", &pid, "--agent", &library, "--loop", "1"];
         let more = ["--duration", "3", "-o", "all-%t.pb.gz"];

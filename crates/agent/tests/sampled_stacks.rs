@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::common::stage::{Stage, frames_of, objects_of, stage};
+use crate::common::stage::{Here, Stage, frames_of, objects_of, running, stage};
 
 /// Rounds of the program; three of four objects come from one caller.
 const ROUNDS: u64 = 100_000;
@@ -175,21 +175,11 @@ fn counts_are_exact_by_instruction_and_shares_of_stacks_are_estimated() {
 
 #[test]
 fn a_running_program_is_counted_by_instruction_after_an_attach() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in &lab.jdks {
-        let Some(stage) = stage(lab) else { continue };
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
+    for (here, mut program, pid) in running(|lab| &lab.jdks) {
+        let Here { lab, stage, .. } = &here;
         let file = stage.attach(lab, &pid, "heap=sites,stacks=sampled,cutoff=0");
-        for word in ["counting", "late"] {
-            program.type_line(word);
-            program.expect(&format!("done {word}"));
-        }
-        program.type_line("end");
-        program.expect("kept 1500");
-        assert_eq!(program.code(), Some(3));
+        program.make(&["counting", "late"]);
+        program.finish("kept 1500");
         let text = std::fs::read_to_string(&file).expect("a profile");
         assert_eq!(objects_of(&text, " Patient$Late"), Some((500, 500)));
         let rows = stacks(&text);

@@ -1,7 +1,7 @@
 //! The stream of VM events beside a profile, and in a program that runs already.
 
 use crate::common::Lab;
-use crate::common::stage::{objects_of, samples_under, stage};
+use crate::common::stage::{Here, objects_of, running, samples_under};
 use crate::vm_events::Recording;
 use testkit::jvm::Jdk;
 
@@ -84,14 +84,9 @@ fn sampled_allocations_have_their_own_interval_beside_the_stream() {
 
 #[test]
 fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in &lab.jdks {
-        let Some(stage) = stage(lab) else { continue };
+    for (here, mut program, pid) in running(|lab| &lab.jdks) {
+        let Here { lab, jdk, stage } = &here;
         let what = format!("JDK {}", jdk.full_version);
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
         let mut make = |line: &str| {
             program.type_line(line);
             program.expect(&format!("done {line}"));
@@ -143,14 +138,9 @@ fn events_of_a_running_program_are_recorded_after_an_attach_and_until_a_stop() {
 /// `tenure attach --events`: written by the program, by this process beside a profile, and refused where there is a file.
 #[test]
 fn the_command_records_events_alone_and_beside_a_profile() {
-    let Some(lab) = crate::common::lab() else {
-        return;
-    };
-    for jdk in lab.some_jdks() {
-        let Some(stage) = stage(lab) else { continue };
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, jdk, stage } = &here;
         let what = format!("JDK {}", jdk.full_version);
-        let mut program = stage.patient(jdk, None);
-        let pid = program.child.id().to_string();
         let mut make = |line: &str| {
             program.type_line(line);
             program.expect(&format!("done {line}"));

@@ -54,6 +54,21 @@ impl Talk {
         assert_eq!(self.line(), line);
     }
 
+    /// Types lines and waits until the program has done what they request.
+    pub(crate) fn make(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.type_line(line);
+            self.expect(&format!("done {line}"));
+        }
+    }
+
+    /// Has `Patient` end, which reports what it has kept.
+    pub(crate) fn finish(&mut self, kept: &str) {
+        self.type_line("end");
+        self.expect(kept);
+        assert_eq!(self.code(), Some(3));
+    }
+
     pub(crate) fn stderr(&mut self) -> BufReader<ChildStderr> {
         BufReader::new(self.child.stderr.take().expect("a pipe"))
     }
@@ -169,6 +184,25 @@ pub(crate) fn stage(lab: &Lab) -> Option<Stage> {
         folder: tempfile::tempdir().expect("temporary folder"),
         classes: lab.compile("Patient.java", 8)?,
         tenure: testkit::built::tenure(),
+    })
+}
+
+/// Where a program runs.
+pub(crate) struct Here {
+    pub(crate) lab: &'static Lab,
+    pub(crate) jdk: &'static Jdk,
+    pub(crate) stage: Stage,
+}
+
+/// `Patient` without the agent, for a test that attaches it, and its number: on each of these JVMs, one after the other.
+pub(crate) fn running(jdks: fn(&Lab) -> &[Jdk]) -> impl Iterator<Item = (Here, Talk, String)> {
+    let labs = super::lab().into_iter();
+    let all = labs.flat_map(move |lab| jdks(lab).iter().map(move |jdk| (lab, jdk)));
+    all.filter_map(|(lab, jdk)| {
+        let stage = stage(lab)?;
+        let program = stage.patient(jdk, None);
+        let pid = program.child.id().to_string();
+        Some((Here { lab, jdk, stage }, program, pid))
     })
 }
 
