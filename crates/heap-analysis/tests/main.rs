@@ -1,6 +1,7 @@
 //! The integration tests of `heap-analysis` as one program, so that it is linked once.
 
 mod cancelled;
+mod extract;
 mod groups;
 mod held;
 mod kept_by_threads;

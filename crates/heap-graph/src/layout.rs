@@ -4,9 +4,10 @@
 
 use crate::{LayoutInfo, LayoutModel};
 use hprof::{
-    BasicType, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, PrimitiveArray, Stretch,
-    walk,
+    BasicType, FileOffset, HeapVisitor, IdSize, Instance, MeasuredSizes, ObjectArray,
+    PrimitiveArray, Stretch, walk,
 };
+use rustc_hash::FxHashMap;
 
 /// The first objects of one class in the order of the file, with their offsets and the distances to
 /// their neighbours: the same ones however many threads looked.
@@ -108,13 +109,15 @@ impl GapVotes {
     /// The size these distances speak for. Holes only ever make a distance larger, so no object
     /// is larger than the smallest one; a size above the formula (contended fields, fields that
     /// the VM injects, at most `most_extra` bytes) is believed when most distances agree on it. A
-    /// class that is not known for contended fields must have many that do.
+    /// class that is not known for contended fields must have many that do, in a heap in which most
+    /// distances are sizes: where objects are missing, the distances of a class may all be the same hole.
     pub(crate) fn size(
         &self,
         least: u64,
         formula: u64,
         most_extra: u64,
         is_contended: bool,
+        has_holes: bool,
     ) -> u64 {
         let smallest = u64::from(self.smallest);
         if self.n == 0 || smallest < least || smallest == formula {
@@ -126,7 +129,8 @@ impl GapVotes {
         let votes = self.votes_for(smallest);
         let agreed = votes >= 3 && votes * 5 >= u64::from(self.n) * 4;
         let extra = smallest - formula;
-        let contended = Self::CONTENDED.contains(&extra) && (is_contended || votes >= 8);
+        let is_believed = is_contended || !has_holes && votes >= 8;
+        let contended = Self::CONTENDED.contains(&extra) && is_believed;
         if agreed && (extra <= most_extra || contended) {
             smallest
         } else {
@@ -160,6 +164,8 @@ pub(crate) struct SizeRules {
     pub(crate) least_gap: u64,
     /// Slots of the id map are `1 << shift` apart.
     pub(crate) shift: u32,
+    /// Sizes of instances by class id, when the dump has them: distances say nothing then.
+    pub(crate) stated: Option<FxHashMap<u64, u64>>,
 }
 
 /// Rounds up.
@@ -208,7 +214,33 @@ impl SizeRules {
             in_order: true,
             least_gap: 0,
             shift: 3,
+            stated: None,
         }
+    }
+
+    /// Replaces what was measured by what the dump has.
+    pub(crate) fn state(&mut self, sizes: &MeasuredSizes) {
+        if self.model != LayoutModel::Measured {
+            return;
+        }
+        let rules = SizeRules::new(
+            LayoutModel::Measured,
+            u64::from(sizes.header),
+            u64::from(sizes.array_header),
+            u64::from(sizes.reference),
+            u64::from(sizes.alignment),
+        );
+        *self = SizeRules {
+            agreeing: sizes.agreeing,
+            samples: sizes.samples,
+            stated: Some(sizes.classes.iter().copied().collect()),
+            id_bytes: self.id_bytes,
+            addresses: self.addresses,
+            in_order: self.in_order,
+            least_gap: self.least_gap,
+            shift: self.shift,
+            ..rules
+        };
     }
 
     /// Measured rules with this header and width of references.
@@ -226,6 +258,11 @@ impl SizeRules {
             u64::from(layout.reference),
             u64::from(layout.alignment.max(1)),
         )
+    }
+
+    /// Whether most distances between objects are no sizes: objects are missing in the dump.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.agreeing * 2 < self.samples
     }
 
     /// Size of an array.
@@ -508,5 +545,20 @@ impl HeapVisitor for Sampler {
     #[inline]
     fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
         self.object(a.id.0, Some((a.element, a.len)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_hole_behind_all_objects_of_a_class_is_not_their_size() {
+        let mut votes = GapVotes::default();
+        (0..20).for_each(|_| votes.add(384));
+        let size = |is_contended, has_holes| votes.size(28, 32, 8, is_contended, has_holes);
+        assert_eq!(size(false, true), 32);
+        assert_eq!(size(false, false), 384);
+        assert_eq!(size(true, true), 384);
     }
 }

@@ -27,7 +27,7 @@
 //! [`header`](Header), [`record`](Record) (top-level records), [`heap_record`](HeapVisitor)
 //! (sub-records), [`walk`](walk()) (the hot loop), `scan` and [`segment`](walk_stretch) (damage),
 //! [`dump_file`](map_file) (the map of a file), [`names`](readable_class_name),
-//! [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another dump), [`android`] and `source` (where the bytes come from).
+//! [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another dump), [`measured_sizes`](MeasuredSizes), [`android`] and `source` (where the bytes come from).
 //!
 //! Without default features the crate has no dependency and needs no operating system. The features: `source` opens files, compressed
 //! ones and archives; `serde` makes the plain data serializable. The text form of the JDK agent is the crate `hprof-text`.
@@ -40,6 +40,7 @@ mod foreign;
 mod header;
 mod heap_record;
 mod id;
+mod measured_sizes;
 mod names;
 mod record;
 mod rewrite;
@@ -63,13 +64,15 @@ pub use heap_record::{
     ClassDump, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root, SubRecord, Table, Value,
 };
 pub use id::{Bytes, FileOffset, IdSize, NoObjectId, ObjectId, Serial};
+pub use measured_sizes::MeasuredSizes;
 pub use names::{decode_modified_utf8, package_of, readable_class_name};
 pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
 pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};
+pub use scan::hides_sub_record;
 pub use segment::{Stretch, Walked, walk_stretch};
 pub use tag::{BasicType, HeapTag, RecordTag, thread_status};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
-pub use write::{Writer, encode_sub_record};
+pub use write::{Writer, encode_record, encode_sub_record};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -7,8 +7,8 @@
 
 use crate::scan::find_sub_record;
 use crate::{
-    FileMap, FileOffset, Header, HeaderError, IdSize, RawRecord, RecordTag, Segment, SubRecord,
-    map_file, read_sub_record,
+    Diagnostics, FileMap, FileOffset, Header, HeaderError, IdSize, RawRecord, RecordTag, Segment,
+    SubRecord, map_file, read_sub_record,
 };
 use std::collections::HashSet;
 use std::fmt;
@@ -34,6 +34,10 @@ pub trait Rewriter {
     /// The header of the output.
     fn header(&self, header: &Header) -> Header {
         header.clone()
+    }
+    /// A record to be written before all others: its tag and body.
+    fn first(&self) -> Option<(u8, Vec<u8>)> {
+        None
     }
     /// A top-level record that is no heap dump; a new body goes into `body`.
     fn record(&self, record: &RawRecord<'_>, body: &mut Vec<u8>) -> Edit {
@@ -106,7 +110,7 @@ impl From<io::Error> for RewriteError {
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewritten {
     /// Heap sub-records written as they were.
     pub kept: u64,
@@ -118,6 +122,8 @@ pub struct Rewritten {
     pub bytes: u64,
     /// Bytes of the input's heap that could not be read.
     pub skipped: u64,
+    /// What was wrong in the input.
+    pub damage: Diagnostics,
 }
 
 /// Rewrites a dump.
@@ -136,10 +142,16 @@ pub fn rewrite(
         classes,
         rewriter,
         out: Counted { out, bytes: 0 },
-        done: Rewritten::default(),
+        done: Rewritten {
+            damage: map.diagnostics.clone(),
+            ..Rewritten::default()
+        },
     };
     let header = rewriter.header(&map.header);
     pass.out.write_all(&header.to_bytes())?;
+    if let Some((tag, body)) = rewriter.first() {
+        pass.frame(tag, 0, &body)?;
+    }
     let mut segments = map.segments.iter().enumerate().peekable();
     let mut open = false;
     for record in &records {
@@ -256,7 +268,7 @@ impl Pass<'_> {
             return Ok(pieces);
         }
         let mut total = 0u64;
-        let before = self.done;
+        let before = self.done.clone();
         self.walk(segment, last, &mut Vec::new(), &mut |_, body, end| {
             if end || body.len() >= CUT {
                 total += body.len() as u64;
@@ -306,6 +318,7 @@ impl Pass<'_> {
                     let next = find_sub_record(self.data, ids, stop.at + 1, segment.end, &known);
                     let next = next.unwrap_or(segment.end);
                     self.done.skipped += next - at;
+                    self.done.damage.push(stop.diagnostic());
                     at = next;
                 }
             }

@@ -187,6 +187,19 @@ pub(crate) fn find_sub_record(
     })
 }
 
+/// Whether a believable sub-record begins in the contents of another one, whose length is wrong then.
+/// `end` is that of the segment.
+pub fn hides_sub_record(
+    data: &[u8],
+    ids: IdSize,
+    contents: std::ops::Range<u64>,
+    end: u64,
+    known_class: &dyn Fn(u64) -> bool,
+) -> bool {
+    let found = find_sub_record(data, ids, contents.start, end, known_class);
+    found.is_some_and(|at| at < contents.end)
+}
+
 /// How a search for the true end of a heap record came out.
 #[derive(Debug)]
 pub(crate) struct TrueEnd {

@@ -104,7 +104,8 @@ impl Out<'_> {
     }
 }
 
-fn encode_record(record: &Record<'_>, ids: IdSize, body: &mut Vec<u8>) -> RecordTag {
+/// Appends the body of a record; gives its tag.
+pub fn encode_record(record: &Record<'_>, ids: IdSize, body: &mut Vec<u8>) -> RecordTag {
     let mut o = Out { body, ids };
     match record {
         Record::Utf8 { id, bytes } => {

@@ -3,10 +3,10 @@
 //! of the subset, and what no root of the subset reaches gets one of unknown kind.
 
 use crate::sets::object_set::ObjectSet;
-use heap_graph::{Dominator, Heap, ObjIdx};
+use heap_graph::{Dominator, Heap, LayoutModel, ObjIdx};
 use hprof::{
-    BasicType, Edit, FileOffset, HeapTag, IdSize, Instance, ObjectArray, ObjectId, Rewriter, Root,
-    Segment, Serial, SubRecord, encode_sub_record,
+    BasicType, Edit, FileOffset, HeapTag, IdSize, Instance, MeasuredSizes, ObjectArray, ObjectId,
+    RawRecord, Record, RecordTag, Rewriter, Root, Segment, Serial, SubRecord, encode_sub_record,
 };
 use rustc_hash::FxHashMap;
 
@@ -19,6 +19,8 @@ pub struct Extract<'h> {
     /// Offsets of references by class id.
     references: FxHashMap<u64, Vec<u32>>,
     objects: u64,
+    /// The sizes of its objects, which their distances do not show.
+    sizes: Option<MeasuredSizes>,
 }
 
 impl<'h> Extract<'h> {
@@ -63,6 +65,7 @@ impl<'h> Extract<'h> {
             .collect();
         Extract {
             heap,
+            sizes: sizes(heap, &members),
             objects: wanted.len() as u64,
             wanted,
             tops,
@@ -110,6 +113,31 @@ impl<'h> Extract<'h> {
     }
 }
 
+/// The sizes of these objects, as the heap has measured them.
+fn sizes(heap: &Heap, members: &[ObjIdx]) -> Option<MeasuredSizes> {
+    let layout = &heap.summary().layout;
+    if layout.model != LayoutModel::Measured {
+        return None;
+    }
+    let mut classes: Vec<u32> = members.iter().map(|o| heap.class_of(*o).0).collect();
+    let all = heap.classes();
+    // Class objects are instances of it, with their static fields.
+    classes.extend((0..all.len() as u32).filter(|n| all[*n as usize].name == "java.lang.Class"));
+    classes.sort_unstable();
+    classes.dedup();
+    let classes = classes.iter().map(|n| &all[*n as usize]);
+    let classes = classes.map(|info| (info.id.0, info.instance_size.0));
+    Some(MeasuredSizes {
+        header: layout.header,
+        array_header: layout.array_header,
+        reference: layout.reference,
+        alignment: layout.alignment,
+        agreeing: (layout.confidence * layout.samples as f64).round() as u64,
+        samples: layout.samples,
+        classes: classes.collect(),
+    })
+}
+
 /// The dominators of an object, the nearest first.
 fn above(heap: &Heap, object: ObjIdx) -> impl Iterator<Item = ObjIdx> + '_ {
     std::iter::successors(Some(object), |o| match heap.dominator(*o) {
@@ -122,6 +150,27 @@ fn above(heap: &Heap, object: ObjIdx) -> impl Iterator<Item = ObjIdx> + '_ {
 impl Rewriter for Extract<'_> {
     fn segment(&self, segment: &Segment) -> bool {
         segment.snapshot + 1 == self.heap.summary().snapshot.0.max(1)
+    }
+
+    fn first(&self) -> Option<(u8, Vec<u8>)> {
+        let sizes = self.sizes.as_ref()?;
+        let ids = self.heap.id_size();
+        // No text of a dump has this id.
+        let mut body = vec![0xff; ids.bytes()];
+        body.extend_from_slice(sizes.to_text().as_bytes());
+        Some((RecordTag::Utf8 as u8, body))
+    }
+
+    fn record(&self, record: &RawRecord<'_>, _: &mut Vec<u8>) -> Edit {
+        match record.decode(self.heap.id_size()) {
+            // Of the dump that this one is a part of.
+            Some(Record::Utf8 { bytes, .. })
+                if self.sizes.is_some() && MeasuredSizes::parse(bytes).is_some() =>
+            {
+                Edit::Drop
+            }
+            _ => Edit::Keep,
+        }
     }
 
     fn sub_record(&self, _: FileOffset, record: &SubRecord<'_>, out: &mut Vec<u8>) -> Edit {

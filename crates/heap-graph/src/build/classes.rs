@@ -296,13 +296,17 @@ impl ClassTable {
             if rules.model == LayoutModel::Plain {
                 size = field_bytes;
             } else if rules.model == LayoutModel::Measured {
-                if stated_sizes && u64::from(info.stated_size) > 0 {
+                if let Some(sizes) = &rules.stated {
+                    size = sizes.get(&info.id.0).copied().unwrap_or(formula);
+                } else if stated_sizes && u64::from(info.stated_size) > 0 {
                     size = up(u64::from(info.stated_size), rules.alignment);
                 } else if rules.addresses {
                     let vote = &votes[index];
                     let injected = platform::most_injected(&info.name).max(rules.alignment);
                     let contended = platform::may_be_contended(&info.name);
-                    let found = vote.size(least_size[index], formula, injected, contended);
+                    let least = least_size[index];
+                    let has_holes = rules.has_holes();
+                    let found = vote.size(least, formula, injected, contended, has_holes);
                     let too_small = found > formula && found == rules.least_gap;
                     size = if found.is_multiple_of(rules.alignment) && !too_small {
                         found

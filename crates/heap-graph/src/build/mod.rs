@@ -170,7 +170,10 @@ impl Mapped<'_> {
         release: Option<&(dyn Fn(u64, u64) + Sync)>,
     ) -> Result<Objects, HeapError> {
         let ids = self.map.header.id_size;
-        let rules = layout::solve(options.layout, self.data, ids, units);
+        let mut rules = layout::solve(options.layout, self.data, ids, units);
+        if let Some(sizes) = &self.symbols.sizes {
+            rules.state(sizes);
+        }
         let known_class = |id: u64| self.symbols.knows_class(id);
         let mut shift = rules.shift;
         // The neighbours of objects are found among the ids, unless they are those of the file.

@@ -1,7 +1,7 @@
 //! The top-level records that name things: strings, loaded classes, frames, traces, threads.
 
 use hprof::{
-    Frame, ObjectId, RawRecord, Record, RecordTag, Serial, decode_modified_utf8,
+    Frame, MeasuredSizes, ObjectId, RawRecord, Record, RecordTag, Serial, decode_modified_utf8,
     readable_class_name,
 };
 use rustc_hash::FxHashMap;
@@ -20,6 +20,8 @@ pub(crate) struct Symbols<'a> {
     pub(crate) started: Vec<(Serial, ObjectId, Serial)>,
     /// What the dump calls local variables is whatever looks like a reference on a stack.
     pub(crate) conservative_locals: bool,
+    /// The sizes of objects, if the dump has them.
+    pub(crate) sizes: Option<MeasuredSizes>,
     /// Only class names are wanted.
     pub(crate) names_only: bool,
 }
@@ -30,6 +32,9 @@ impl<'a> Symbols<'a> {
             let id = hprof::read_id(record.body, ids);
             let bytes = record.body.get(ids.bytes()..).unwrap_or_default();
             self.conservative_locals |= bytes == hprof::CONSERVATIVE_LOCALS.as_bytes();
+            if let Some(sizes) = MeasuredSizes::parse(bytes) {
+                self.sizes = Some(sizes);
+            }
             self.strings.push((id.0, bytes));
             return;
         }
