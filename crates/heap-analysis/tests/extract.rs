@@ -1,6 +1,7 @@
 //! A part of a dump: its objects are as large as in the dump.
 
 use heap_analysis::share::extract::Extract;
+use heap_analysis::share::redact::{Method, RedactOptions, Redactor};
 use heap_graph::{Control, Heap, Options};
 use std::path::Path;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
@@ -54,7 +55,19 @@ fn objects_of_a_part_are_as_large_as_in_the_dump() {
     };
     let (part, bytes) = part_of(&whole, &data, "part.hprof");
     assert_eq!(retained(&part), retained(&whole));
-    // The part of a part.
-    let (again, _) = part_of(&part, &bytes, "again.hprof");
+    // The part of a part, and the same without its contents.
+    let (again, bytes) = part_of(&part, &bytes, "again.hprof");
     assert_eq!(retained(&again), retained(&whole));
+    let options = RedactOptions {
+        method: Method::Zero,
+        keep: Vec::new(),
+        numbers: true,
+        rename_except: None,
+    };
+    let redactor = Redactor::new(&bytes, &options).expect("a dump");
+    let mut out = Vec::new();
+    hprof::rewrite(&bytes, &redactor, &mut out).expect("memory");
+    let path = folder.path().join("redacted.hprof");
+    std::fs::write(&path, &out).expect("the dump");
+    assert_eq!(retained(&open(&path)), retained(&whole));
 }

@@ -9,6 +9,7 @@ mod naive;
 mod paths_in_trees;
 mod readable;
 mod redact;
+mod redact_damaged;
 mod sets;
 mod threads;
 mod waste;

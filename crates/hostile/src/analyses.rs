@@ -420,8 +420,9 @@ pub fn rewrite(heap: &Heap, data: &[u8]) {
         };
         let mut out = Vec::new();
         hprof::rewrite(data, &redactor, &mut out).expect("writing to memory");
-        heap_analysis::share::redact::verify(data, &out, &redactor)
+        let found = heap_analysis::share::redact::verify(data, &out, &redactor)
             .expect("what was written is a dump");
+        assert!(found.clean(), "redacted: {found:?}");
     }
     let part = extract::Extract::new(heap, &some(heap), true);
     let _ = hprof::rewrite(data, &part, &mut io::sink());

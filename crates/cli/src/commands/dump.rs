@@ -287,7 +287,7 @@ fn read(
         return vm_image::dump(memory, place, output);
     };
     let plan = |head: &[u8]| -> Result<Box<dyn Rewriter>, HeaderError> {
-        Ok(Box::new(Redactor::new(head, options)?))
+        Ok(Box::new(Redactor::of_head(head, options)?))
     };
     vm_image::dump_rewritten(memory, place, Some(&plan), output)
 }

@@ -7,11 +7,13 @@
 //! numbers in boxes and in fields of classes outside the platform. With `names` the names of
 //! application classes, their fields and methods.
 //!
-//! Passes: one over the records, one over the heap for the classes (one more for each `keep` level),
-//! one to write, and one over both dumps to verify.
+//! Passes: one over the records, one over the heap for the classes and one for the objects (one more for
+//! each `keep` level), one to write, and some over both dumps to verify.
 
+mod kept;
 mod names;
 mod places;
+mod structure;
 mod token;
 mod verify;
 
@@ -21,11 +23,13 @@ pub use verify::{Verified, verify};
 use crate::compare::check::matches;
 use hprof::{
     BasicType, ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, IdSize, Instance,
-    ObjectArray, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, SubRecord,
-    decode_modified_utf8, encode_sub_record, map_file, readable_class_name, walk_stretch,
+    MeasuredSizes, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, SubRecord,
+    decode_modified_utf8, encode_record, encode_sub_record, map_file, readable_class_name,
+    walk_stretch,
 };
-use places::{FieldPlace, Places, nearest};
+use places::{FieldPlace, Places};
 use rustc_hash::{FxHashMap, FxHashSet};
+use structure::Structure;
 use token::Tokens;
 
 /// How content is replaced.
@@ -75,6 +79,8 @@ struct Shape {
     name: String,
     super_class: u64,
     fields: Vec<(u64, BasicType)>,
+    /// Whether the dump has a record of it.
+    dumped: bool,
 }
 
 impl Shape {
@@ -106,6 +112,8 @@ impl Shape {
 /// Redacts a dump, record by record.
 pub struct Redactor {
     ids: IdSize,
+    /// What the dump names; `None` when only its beginning is there.
+    structure: Option<Structure>,
     tokens: Option<Tokens>,
     numbers: bool,
     /// What instances hide.
@@ -117,6 +125,8 @@ pub struct Redactor {
     kept: FxHashSet<u64>,
     /// Ids of texts that are names.
     names: FxHashSet<u64>,
+    frames: FxHashSet<u64>,
+    dumps: u32,
     /// New names.
     renamed: Option<Names>,
 }
@@ -130,6 +140,7 @@ struct ClassPass {
 impl HeapVisitor for ClassPass {
     fn class(&mut self, _: FileOffset, class: &ClassDump<'_>) {
         let shape = self.shapes.entry(class.id.0).or_default();
+        shape.dumped = true;
         shape.super_class = class.super_class.0;
         shape.fields = class.fields().map(|(n, k)| (n.0, k)).collect();
         self.names.extend(class.fields().map(|f| f.0.0));
@@ -137,28 +148,6 @@ impl HeapVisitor for ClassPass {
     }
     fn heap_info(&mut self, _: FileOffset, _: u32, name: ObjectId) {
         self.names.insert(name.0);
-    }
-}
-
-/// What instances of certain classes, or certain instances, refer to.
-struct ReferencePass<'a> {
-    ids: IdSize,
-    references: &'a Places,
-    wanted: &'a dyn Fn(&Instance<'_>) -> bool,
-    found: FxHashSet<u64>,
-}
-
-impl HeapVisitor for ReferencePass<'_> {
-    fn instance(&mut self, _: FileOffset, i: Instance<'_>) {
-        if !(self.wanted)(&i) {
-            return;
-        }
-        for place in self.references.in_instance(i.class.0, i.fields.len()) {
-            let end = place.offset + self.ids.bytes();
-            if let Some(bytes) = i.fields.get(place.offset..end) {
-                self.found.insert(hprof::read_id(bytes, self.ids).0);
-            }
-        }
     }
 }
 
@@ -181,12 +170,17 @@ fn walk_all(data: &[u8], visitor: &mut impl HeapVisitor) -> Result<(), HeaderErr
 /// The texts of a dump and who uses them.
 struct Texts<'a> {
     by_id: FxHashMap<u64, &'a [u8]>,
+    /// Ids of several texts. Which of them is the name cannot be known.
+    repeated: FxHashSet<u64>,
     /// Class and its name.
     loaded: Vec<(u64, u64)>,
     /// Class serial and class.
     serials: FxHashMap<u32, u64>,
     /// Class serial, method, signature, source.
     frames: Vec<(u32, [u64; 3])>,
+    frame_ids: FxHashSet<u64>,
+    /// Heap dumps of the file.
+    dumps: u32,
 }
 
 impl<'a> Texts<'a> {
@@ -194,13 +188,19 @@ impl<'a> Texts<'a> {
         let ids = hprof::Header::parse(data)?.id_size;
         let mut texts = Texts {
             by_id: FxHashMap::default(),
+            repeated: FxHashSet::default(),
             loaded: Vec::new(),
             serials: FxHashMap::default(),
             frames: Vec::new(),
+            frame_ids: FxHashSet::default(),
+            dumps: 0,
         };
-        map_file(data, |record| match record.decode(ids) {
+        let map = map_file(data, |record| match record.decode(ids) {
             Some(Record::Utf8 { id, bytes }) => {
-                texts.by_id.insert(id.0, bytes);
+                let before = texts.by_id.insert(id.0, bytes);
+                if before.is_some_and(|before| before != bytes) {
+                    texts.repeated.insert(id.0);
+                }
             }
             Some(Record::LoadClass {
                 serial,
@@ -214,9 +214,11 @@ impl<'a> Texts<'a> {
             Some(Record::Frame(f)) => {
                 let names = [f.method.0, f.signature.0, f.source.0];
                 texts.frames.push((f.class.0, names));
+                texts.frame_ids.insert(f.id.0);
             }
             _ => {}
         })?;
+        texts.dumps = map.snapshots;
         Ok((texts, ids))
     }
 
@@ -251,9 +253,19 @@ const BOXES: [&str; 13] = [
 ];
 
 impl Redactor {
-    /// Reads the classes and names of a dump.
+    /// Reads what a dump names.
     pub fn new(data: &[u8], options: &RedactOptions) -> Result<Redactor, HeaderError> {
-        let (texts, ids) = Texts::read(data)?;
+        Redactor::read(data, options, true)
+    }
+
+    /// The same of a dump of which only the names and classes are there yet. What is written besides has
+    /// to be whole: its references are copied.
+    pub fn of_head(head: &[u8], options: &RedactOptions) -> Result<Redactor, HeaderError> {
+        Redactor::read(head, options, false)
+    }
+
+    fn read(data: &[u8], options: &RedactOptions, is_whole: bool) -> Result<Redactor, HeaderError> {
+        let (mut texts, ids) = Texts::read(data)?;
         let mut pass = ClassPass::default();
         walk_all(data, &mut pass)?;
         let mut names = pass.names;
@@ -262,6 +274,7 @@ impl Redactor {
         let marks = texts.by_id.iter();
         let marks = marks.filter(|(_, text)| **text == hprof::CONSERVATIVE_LOCALS.as_bytes());
         names.extend(marks.map(|(id, _)| id));
+        names.retain(|id| !texts.repeated.contains(id));
         let mut shapes = pass.shapes;
         let mut classes = FxHashMap::default();
         for (class, name) in &texts.loaded {
@@ -269,8 +282,15 @@ impl Redactor {
             shapes.entry(*class).or_default().name.clone_from(&name);
             classes.insert(*class, name);
         }
+        let structure = is_whole.then(|| {
+            let ids_of_texts = texts.by_id.keys().copied().collect();
+            Structure::new(data, ids, &shapes, ids_of_texts)
+        });
         let mut redactor = Redactor {
             ids,
+            structure: structure.transpose()?,
+            frames: std::mem::take(&mut texts.frame_ids),
+            dumps: texts.dumps,
             tokens: match options.method {
                 Method::Zero => None,
                 Method::Tokens(key) => Some(Tokens::new(key)),
@@ -298,6 +318,16 @@ impl Redactor {
         self.renamed.as_ref()
     }
 
+    /// Heap dumps of the file.
+    pub fn dumps(&self) -> u32 {
+        self.dumps
+    }
+
+    /// Objects that lose all their contents because their fields are not those of their class.
+    pub fn cleared_objects(&self) -> u64 {
+        self.structure.as_ref().map_or(0, |s| s.cleared)
+    }
+
     fn hides(&self, class: &str, kind: BasicType) -> bool {
         match kind {
             BasicType::Char => !fits(&self.keep, class),
@@ -320,50 +350,27 @@ impl Redactor {
         })
     }
 
-    /// Strings and arrays that the fields of kept classes refer to, and the arrays of the strings.
-    fn kept_of(
-        &self,
-        data: &[u8],
-        shapes: &FxHashMap<u64, Shape>,
-    ) -> Result<FxHashSet<u64>, HeaderError> {
-        let is_kept = |_, shape: &Shape| fits(&self.keep, &shape.name);
-        let of_class = nearest(shapes, self.ids, is_kept);
-        let is_reference = |_, kind| (kind == BasicType::Object).then_some(false);
-        let of_shape = |shape: &Shape| shape.places(self.ids, is_reference);
-        let references = &Places::new(shapes, self.ids, of_shape);
-        let mut first = ReferencePass {
-            ids: self.ids,
-            references,
-            wanted: &|i| of_class.contains_key(&i.class.0),
-            found: FxHashSet::default(),
-        };
-        walk_all(data, &mut first)?;
-        let held = first.found;
-        let is_string = |class: u64| {
-            shapes
-                .get(&class)
-                .is_some_and(|s| s.name == "java.lang.String")
-        };
-        let mut second = ReferencePass {
-            ids: self.ids,
-            references,
-            wanted: &|i| is_string(i.class.0) && held.contains(&i.id.0),
-            found: FxHashSet::default(),
-        };
-        walk_all(data, &mut second)?;
-        let mut kept = second.found;
-        kept.extend(held);
-        Ok(kept)
-    }
-
     /// Whether the elements of an array are replaced.
     pub(super) fn hides_array(&self, array: &PrimitiveArray<'_>) -> bool {
         !self.kept.contains(&array.id.0)
     }
 
     /// Whether a text of the file is a name that stays.
-    pub(super) fn is_name(&self, id: ObjectId) -> bool {
-        self.names.contains(&id.0)
+    pub(super) fn is_name(&self, id: ObjectId, text: &[u8]) -> bool {
+        self.names.contains(&id.0) && is_symbol(text) || MeasuredSizes::parse(text).is_some()
+    }
+
+    /// Whether a sub-record is written: a root of no object and an object of no class are not.
+    pub(super) fn writes(&self, record: &SubRecord<'_>) -> bool {
+        let Some(structure) = &self.structure else {
+            return true;
+        };
+        match record {
+            SubRecord::Root(root) => structure.has(root.object),
+            SubRecord::Instance(i) => structure.has_class(i.class),
+            SubRecord::ObjectArray(a) => structure.has_class(a.class),
+            _ => true,
+        }
     }
 
     fn replace(&self, kind: BasicType, content: &mut [u8]) {
@@ -373,17 +380,14 @@ impl Redactor {
         }
     }
 
-    fn instance(&self, i: &Instance<'_>, out: &mut Vec<u8>) -> Edit {
-        let mut secrets = self
-            .hidden
-            .in_instance(i.class.0, i.fields.len())
-            .peekable();
-        if secrets.peek().is_none() {
-            return Edit::Keep;
+    fn instance(&self, i: &Instance<'_>, out: &mut Vec<u8>) {
+        let from = out.len() - i.fields.len();
+        let fields = &mut out[from..];
+        if let Some(structure) = &self.structure {
+            structure.clear_fields(i, fields);
         }
         let kept = self.kept.contains(&i.id.0);
-        let mut fields = i.fields.to_vec();
-        for secret in secrets {
+        for secret in self.hidden.in_instance(i.class.0, i.fields.len()) {
             let end = secret.offset + secret.kind.size(self.ids.bytes());
             let Some(bytes) = fields.get_mut(secret.offset..end) else {
                 continue;
@@ -395,36 +399,31 @@ impl Redactor {
                 false => self.replace(secret.kind, bytes),
             }
         }
-        let record = SubRecord::Instance(Instance {
-            fields: &fields,
-            ..*i
-        });
-        encode_sub_record(&record, self.ids, out);
-        Edit::Replace
     }
 
-    /// Static fields, in place: the record keeps its length.
-    fn class(&self, class: &ClassDump<'_>, out: &mut Vec<u8>) -> Edit {
+    /// Static fields and constants, in place: the record keeps its length.
+    fn class(&self, class: &ClassDump<'_>, record: &mut [u8]) {
+        if let Some(structure) = &self.structure {
+            structure.clear_class(class, record);
+        }
         let none = String::new();
         let name = self.classes.get(&class.id.0).unwrap_or(&none);
         let hidden = |kind| self.hides(name, kind);
-        let in_statics = class.statics().any(|(_, v)| hidden(v.kind));
-        if !in_statics && !class.constants().any(|(_, v)| hidden(v.kind)) {
-            return Edit::Keep;
-        }
-        let from = out.len();
-        encode_sub_record(&SubRecord::Class(*class), self.ids, out);
-        // Tag, six ids with a serial and a size between them, then the tables.
-        let mut at = from + 1 + 7 * self.ids.bytes() + 8;
+        // Tag, seven ids with a serial and a size between them, then the tables.
+        let mut at = 1 + 7 * self.ids.bytes() + 8;
         at += 2;
         for (_, value) in class.constants() {
-            at = self.value(out, at + 2, value.kind, hidden(value.kind));
+            at = self.value(record, at + 2, value.kind, hidden(value.kind));
         }
         at += 2;
         for (_, value) in class.statics() {
-            at = self.value(out, at + self.ids.bytes(), value.kind, hidden(value.kind));
+            at = self.value(
+                record,
+                at + self.ids.bytes(),
+                value.kind,
+                hidden(value.kind),
+            );
         }
-        Edit::Replace
     }
 
     fn value(&self, out: &mut [u8], at: usize, kind: BasicType, hidden: bool) -> usize {
@@ -439,12 +438,91 @@ impl Redactor {
         if let Some(new) = self.renamed.as_ref().and_then(|n| n.new_text(id)) {
             return Some(new.to_vec());
         }
-        if self.is_name(id) {
+        if self.is_name(id, bytes) {
             return None;
         }
         Some(match &self.tokens {
             Some(tokens) => tokens.letters(bytes),
             None => vec![b'x'; bytes.len()],
+        })
+    }
+}
+
+/// Longest name of a JVM.
+const LONGEST_SYMBOL: usize = u16::MAX as usize;
+
+/// Whether a text can be a name. The head of a record has control characters, so a text that is too
+/// long, and has the records behind it as its end, is none.
+fn is_symbol(text: &[u8]) -> bool {
+    text.len() <= LONGEST_SYMBOL && text.iter().all(|b| *b >= 0x20)
+}
+
+/// Whether a record has as many rows as it claims, in a table behind a head of this length.
+fn has_rows(body: &[u8], head: usize, row: usize) -> bool {
+    let count = body.get(head - 4..head).and_then(<[u8]>::first_chunk);
+    count.is_some_and(|count| head + u32::from_be_bytes(*count) as usize * row == body.len())
+}
+
+impl Redactor {
+    /// A record without what names nothing; `None` when nothing else is left.
+    fn cleared<'a>(&self, record: Record<'a>, body: &[u8]) -> Option<Record<'a>> {
+        let Some(structure) = &self.structure else {
+            return Some(record);
+        };
+        Some(match record {
+            Record::LoadClass {
+                serial,
+                class,
+                trace,
+                name,
+            } => Record::LoadClass {
+                serial,
+                class,
+                trace,
+                name: structure.text(name),
+            },
+            Record::Frame(f) => Record::Frame(hprof::Frame {
+                method: structure.text(f.method),
+                signature: structure.text(f.signature),
+                source: structure.text(f.source),
+                ..f
+            }),
+            Record::StartThread {
+                thread,
+                object,
+                trace,
+                name,
+                group,
+                parent_group,
+            } => Record::StartThread {
+                thread,
+                object: Some(object)
+                    .filter(|o| structure.has(*o))
+                    .unwrap_or(ObjectId::NULL),
+                trace,
+                name: structure.text(name),
+                group: structure.text(group),
+                parent_group: structure.text(parent_group),
+            },
+            Record::Trace {
+                serial,
+                thread,
+                mut frames,
+            } => {
+                let all = frames.len();
+                frames.retain(|frame| self.frames.contains(&frame.0));
+                if frames.is_empty() && all > 0 {
+                    return None;
+                }
+                Record::Trace {
+                    serial,
+                    thread,
+                    frames,
+                }
+            }
+            Record::AllocSites { .. } if !has_rows(body, 34, 25) => return None,
+            Record::CpuSamples { .. } if !has_rows(body, 8, 8) => return None,
+            other => other,
         })
     }
 }
@@ -460,26 +538,54 @@ impl Rewriter for Redactor {
                 }
                 None => Edit::Keep,
             },
-            Some(_) => Edit::Keep,
+            // Encoded from its fields: the record may be longer than they are.
+            Some(decoded) => match self.cleared(decoded, record.body) {
+                Some(cleared) => {
+                    encode_record(&cleared, self.ids, body);
+                    Edit::Replace
+                }
+                None => Edit::Drop,
+            },
             // The contents of an unknown record are not known.
             None => Edit::Drop,
         }
     }
 
     fn sub_record(&self, _: FileOffset, record: &SubRecord<'_>, out: &mut Vec<u8>) -> Edit {
+        if !self.writes(record) {
+            return Edit::Drop;
+        }
+        let from = out.len();
         match record {
             SubRecord::PrimitiveArray(a) if !a.data.is_empty() && self.hides_array(a) => {
                 encode_sub_record(record, self.ids, out);
                 let data = out.len() - a.data.len();
                 self.replace(a.element, &mut out[data..]);
-                Edit::Replace
             }
-            SubRecord::Instance(i) => self.instance(i, out),
-            SubRecord::Class(c) => self.class(c, out),
-            SubRecord::ObjectArray(ObjectArray { .. })
-            | SubRecord::PrimitiveArray(_)
-            | SubRecord::Root(_)
-            | SubRecord::HeapInfo { .. } => Edit::Keep,
+            SubRecord::Instance(i) => {
+                encode_sub_record(record, self.ids, out);
+                self.instance(i, out);
+            }
+            SubRecord::Class(c) => {
+                encode_sub_record(record, self.ids, out);
+                self.class(c, &mut out[from..]);
+            }
+            SubRecord::ObjectArray(a) => {
+                let Some(structure) = &self.structure else {
+                    return Edit::Keep;
+                };
+                encode_sub_record(record, self.ids, out);
+                let elements = out.len() - a.elements.len();
+                structure.clear_elements(&mut out[elements..]);
+            }
+            SubRecord::HeapInfo { heap, name } => {
+                let structure = self.structure.as_ref();
+                let name = structure.map_or(*name, |structure| structure.text(*name));
+                let record = SubRecord::HeapInfo { heap: *heap, name };
+                encode_sub_record(&record, self.ids, out);
+            }
+            SubRecord::PrimitiveArray(_) | SubRecord::Root(_) => return Edit::Keep,
         }
+        Edit::Replace
     }
 }

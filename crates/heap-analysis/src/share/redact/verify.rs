@@ -1,6 +1,7 @@
 //! The second look at a redacted dump: is anything of the original left in it?
 
 use super::Redactor;
+use super::structure::{Strays, Structure};
 use hprof::{
     ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, Instance, ObjectArray, ObjectId,
     PrimitiveArray, Record, Rewriter, Root, SubRecord, encode_sub_record, map_file,
@@ -18,6 +19,9 @@ pub struct Verified {
     /// Places in the output that hold 16 bytes of an original array which the original has nowhere
     /// in what stays: references, numbers of objects. Names that stay are not searched.
     pub remains: u64,
+    /// Objects, classes and roots of the output with a reference to nothing in it, or with fields that
+    /// their class does not have.
+    pub strays: u64,
     /// Objects and roots that the two dumps do not have in common.
     pub differences: u64,
 }
@@ -25,7 +29,7 @@ pub struct Verified {
 impl Verified {
     /// True when nothing of the original is left and nothing is missing.
     pub fn clean(&self) -> bool {
-        self.unchanged == 0 && self.remains == 0 && self.differences == 0
+        self.unchanged == 0 && self.remains == 0 && self.strays == 0 && self.differences == 0
     }
 }
 
@@ -54,15 +58,22 @@ fn window(data: &[u8]) -> Option<u128> {
     (kinds.len() > 4).then(|| u128::from_be_bytes(*first))
 }
 
+impl Original<'_> {
+    fn count(&mut self, record: &SubRecord<'_>) {
+        let is_written = self.redactor.is_none_or(|r| r.writes(record));
+        self.objects += u64::from(is_written);
+    }
+}
+
 impl HeapVisitor for Original<'_> {
-    fn root(&mut self, _: FileOffset, _: Root) {
-        self.objects += 1;
+    fn root(&mut self, _: FileOffset, root: Root) {
+        self.count(&SubRecord::Root(root));
     }
-    fn instance(&mut self, _: FileOffset, _: Instance<'_>) {
-        self.objects += 1;
+    fn instance(&mut self, _: FileOffset, i: Instance<'_>) {
+        self.count(&SubRecord::Instance(i));
     }
-    fn object_array(&mut self, _: FileOffset, _: ObjectArray<'_>) {
-        self.objects += 1;
+    fn object_array(&mut self, _: FileOffset, a: ObjectArray<'_>) {
+        self.count(&SubRecord::ObjectArray(a));
     }
     fn primitive_array(&mut self, _: FileOffset, a: PrimitiveArray<'_>) {
         self.objects += 1;
@@ -183,7 +194,7 @@ pub fn verify(
     };
     let mut remains = FxHashMap::default();
     let map = map_file(redacted, |record| match record.decode(redactor.ids) {
-        Some(Record::Utf8 { id, .. }) if redactor.is_name(id) => {}
+        Some(Record::Utf8 { id, bytes }) if redactor.is_name(id, bytes) => {}
         _ => filter.count(record.body, &mut remains),
     })?;
     for s in &map.segments {
@@ -192,7 +203,11 @@ pub fn verify(
         }
     }
     super::walk_all(redacted, &mut after)?;
+    let structure = Structure::read(redacted)?;
+    let mut strays = Strays::new(&structure);
+    super::walk_all(redacted, &mut strays)?;
     let mut found = after.found;
+    found.strays = strays.found;
     found.differences =
         after.objects.abs_diff(before.objects) + before.hidden.abs_diff(found.arrays);
     drop(filter);
@@ -269,7 +284,8 @@ impl Stays<'_> {
                         }
                     }
                 }
-                Edit::Keep | Edit::Drop => self.bytes(&bytes),
+                Edit::Keep => self.bytes(&bytes),
+                Edit::Drop => self.slide = Slide::default(),
             },
         }
         self.record = bytes;
