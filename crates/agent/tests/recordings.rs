@@ -246,7 +246,9 @@ fn a_signal_to_tenure_run_ends_the_program_and_writes_its_profile() {
             (false, "TERM", 143),
         ] {
             let Some(stage) = stage(lab) else { continue };
-            let mut tenure = Command::new(&stage.tenure);
+            // A test run in the background of a script ignores SIGINT, and so would everything that it starts.
+            let mut tenure = Command::new("env");
+            tenure.arg("--default-signal=INT").arg(&stage.tenure);
             tenure.current_dir(stage.folder.path());
             tenure.args([
                 "run",

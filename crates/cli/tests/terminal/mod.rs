@@ -39,8 +39,9 @@ impl Terminal {
             "trap : INT; stty rows {ROWS} cols {COLUMNS}; sh -c 'echo pid=$$.; exec {tenure} {words}'; \
              echo code=$?.; stty -a; echo end"
         );
-        let mut child = Command::new("script")
-            .args(["-qec", &line, "/dev/null"])
+        // A test run in the background of a script ignores Ctrl-C, and so would everything that it starts.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT", "script", "-qec", &line, "/dev/null"])
             .env("TERM", "xterm-256color")
             .env("TENURE_AGENT", agent)
             .stdin(Stdio::piped())

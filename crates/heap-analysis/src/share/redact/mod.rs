@@ -380,7 +380,7 @@ impl Redactor {
         }
     }
 
-    fn instance(&self, i: &Instance<'_>, out: &mut Vec<u8>) {
+    fn instance(&self, i: &Instance<'_>, out: &mut [u8]) {
         let from = out.len() - i.fields.len();
         let fields = &mut out[from..];
         if let Some(structure) = &self.structure {
