@@ -10,6 +10,7 @@
 
 pub mod args;
 pub mod commands;
+mod dump_output;
 pub mod exit;
 mod free_memory;
 mod help;

@@ -1,5 +1,6 @@
 //! Where words go: standard output and standard error. Files are in [`output_file`](crate::output_file).
 
+use hprof::Diagnostics;
 use report::Provenance;
 use std::io::{self, BufWriter, Write};
 
@@ -58,6 +59,19 @@ pub(crate) fn note(text: &str) {
 
 /// How many findings are listed; `validate` lists all.
 const FINDINGS: usize = 5;
+
+/// Lists the damage of an input whose readable part was written.
+pub(crate) fn warn_of_findings(findings: &Diagnostics) {
+    note("the input is damaged; the output has the rest of it:");
+    let damage: Vec<_> = findings.iter().filter(|f| f.kind.is_damage()).collect();
+    for finding in damage.iter().take(FINDINGS) {
+        note(&format!("  {finding}"));
+    }
+    let more = damage.len().saturating_sub(FINDINGS) as u64 + findings.dropped();
+    if more > 0 {
+        note(&format!("  and {more} more (tenure validate lists them)"));
+    }
+}
 
 /// Says what is wrong with the input.
 pub(crate) fn warn_of_damage(provenance: &Provenance) {

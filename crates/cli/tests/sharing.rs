@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output};
 use testkit::corpus::workspace;
@@ -432,4 +433,167 @@ fn a_part_of_a_dump_is_a_dump() {
         run(at, &["extract", "heap.hprof", "none.hprof"], 2);
         assert!(!at.join("none.hprof").exists());
     }
+}
+
+/// A dump with texts; the offset of the length of its first text.
+fn texts() -> (Vec<u8>, usize) {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    heap.class("Constants", object, &[]);
+    let first = heap.primitive_array(Elements::Byte(b"first secret text".to_vec()));
+    for text in ["second secret text", "third secret text"] {
+        let array = heap.primitive_array(Elements::Byte(text.as_bytes().to_vec()));
+        heap.root(Root::JniGlobal { reference: 1 }, array);
+    }
+    heap.root(Root::JniGlobal { reference: 1 }, first);
+    let data = heap.bytes();
+    let is_first = |w: &[u8]| w[0] == 0x23 && w[1..9] == first.to_be_bytes();
+    let at = data.windows(9).position(is_first).expect("the array");
+    (data, at + 13)
+}
+
+#[test]
+fn damage_of_what_is_redacted_is_listed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    let (good, length) = texts();
+    let cut = &good[..length + 10];
+    let mut wrong = good.clone();
+    wrong[length + 3] += 9;
+    for (name, data) in [("cut", cut), ("wrong", &wrong)] {
+        fs::write(at.join(name), data).expect("the dump");
+        for command in ["redact", "convert"] {
+            let out = format!("{command}-{name}.hprof");
+            let args = match command {
+                "redact" => vec!["redact", name, &out],
+                _ => vec!["convert", name, "-o", &out],
+            };
+            let ran = tenure(at, &args);
+            let printed = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(ran.status.code(), Some(4), "{args:?}: {printed}");
+            assert!(printed.contains("the input is damaged"), "{printed}");
+            assert!(
+                printed.contains("PRIMITIVE_ARRAY_DUMP") || printed.contains("sub-record tag"),
+                "{printed}"
+            );
+        }
+    }
+    // A file without a heap dump.
+    let names = hprof_heap(&good).expect("a heap dump");
+    fs::write(at.join("names"), &good[..names]).expect("the file");
+    let ran = tenure(at, &["redact", "names", "names-out"]);
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("no heap dump in it"), "{printed}");
+}
+
+/// Where the first heap record is.
+fn hprof_heap(data: &[u8]) -> Option<usize> {
+    let mut at = data.iter().position(|b| *b == 0)? + 13;
+    while at + 9 <= data.len() {
+        if matches!(data[at], 0x0c | 0x1c) {
+            return Some(at);
+        }
+        at += 9 + u32::from_be_bytes(data[at + 5..at + 9].try_into().ok()?) as usize;
+    }
+    None
+}
+
+#[test]
+fn the_name_of_an_output_decides_its_form() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    let (data, _) = texts();
+    fs::write(at.join("heap.hprof"), &data).expect("the dump");
+    run(
+        at,
+        &[
+            "redact",
+            "heap.hprof",
+            "out.hprof",
+            "--method",
+            "zero",
+            "-q",
+        ],
+        0,
+    );
+    let out = fs::read(at.join("out.hprof")).expect("the output");
+    // Standard output, also of what came from standard input.
+    let ran = tenure(at, &["redact", "heap.hprof", "-", "--method", "zero", "-q"]);
+    assert!(ran.status.success() && ran.stdout == out);
+    let ran = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .current_dir(at)
+        .args(["redact", "-", "-", "--method", "zero", "-q"])
+        .stdin(fs::File::open(at.join("heap.hprof")).expect("the dump"))
+        .output()
+        .expect("running tenure");
+    assert!(ran.status.success() && ran.stdout == out, "{ran:?}");
+    assert!(!at.join("-").exists());
+    let extracted = tenure(
+        at,
+        &["extract", "heap.hprof", "-", "--class", "byte[]", "-q"],
+    );
+    assert!(extracted.status.success() && extracted.stdout.starts_with(b"JAVA PROFILE"));
+    // Gzip, and no other packing.
+    run(
+        at,
+        &[
+            "redact",
+            "heap.hprof",
+            "out.hprof.gz",
+            "--method",
+            "zero",
+            "-q",
+        ],
+        0,
+    );
+    let packed = fs::read(at.join("out.hprof.gz")).expect("the output");
+    assert!(packed.starts_with(&[0x1f, 0x8b]));
+    let mut unpacked = Vec::new();
+    let read = flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked);
+    assert!(read.is_ok() && unpacked == out);
+    run(at, &["redact", "heap.hprof", "out.hprof.zst"], 2);
+    run(
+        at,
+        &["extract", "heap.hprof", "out.hprof.xz", "--class", "byte[]"],
+        2,
+    );
+    // All dumps of a file are written, so that one cannot be named; a part is of one.
+    let ran = tenure(at, &["redact", "heap.hprof#1", "one.hprof"]);
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("give heap.hprof"), "{printed}");
+    run(
+        at,
+        &[
+            "extract",
+            "heap.hprof#1",
+            "one.hprof",
+            "--class",
+            "byte[]",
+            "-q",
+        ],
+        0,
+    );
+}
+
+#[test]
+fn a_part_without_objects_is_not_written() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    fs::write(at.join("heap.hprof"), texts().0).expect("the dump");
+    let ran = tenure(
+        at,
+        &[
+            "extract",
+            "heap.hprof",
+            "part.hprof",
+            "--class",
+            "Constants",
+        ],
+    );
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("has an object"), "{printed}");
+    assert!(!at.join("part.hprof").exists());
 }

@@ -1,14 +1,13 @@
 //! `tenure convert`.
 
 use crate::Outcome;
+use crate::dump_output::{DumpOutput, finish, refuse_snapshot, source};
 use crate::exit::{Exit, Usage};
 use crate::left_out::left_out;
 use crate::output::note;
-use crate::output_file::{OutputFile, named_after, write_file};
+use crate::output_file::{named_after, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use heap_analysis::tables::class_paths::{ClassPathOptions, class_paths};
 use heap_analysis::tables::histogram::{HistogramOptions, histogram};
 use hprof::android::{ToAndroid, ToStandard};
@@ -18,8 +17,6 @@ use profile::{Metric, NoProfile, Profile};
 use report::Provenance;
 use report::profile::heap::profile as heap_profile;
 use report::profile::{Form, main_metric, metric_named, render, render_difference};
-use std::io::{BufWriter, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Turn a profile or a heap dump into a flame graph, pprof and more; an Android dump into a standard one
@@ -189,40 +186,20 @@ impl Args {
     }
 
     fn run_dump(&self, session: &Session, target: DumpForm, output: &Path) -> Outcome {
-        let mut out = if output.as_os_str() == "-" {
-            let stdout = std::io::stdout().as_fd().try_clone_to_owned()?;
-            OutputFile::direct(stdout.into(), output)
-        } else {
-            OutputFile::create(output, session.global.force, &[&self.file])?
-        };
-        let source = super::redact::source(session, &self.file)?;
+        refuse_snapshot(&self.file)?;
+        let mut out = DumpOutput::create(output, session.global.force, &[&self.file])?;
+        let source = source(session, &self.file)?;
         let data = source.bytes();
         let rewriter: Box<dyn Rewriter> = match target {
             DumpForm::Standard => Box::new(ToStandard::new(data, self.app_only)?),
             DumpForm::Android => Box::new(ToAndroid::new(data)?),
         };
-        let packed = output.extension().is_some_and(|e| e == "gz");
-        let wrong = || format!("cannot write {}", output.display());
-        let done = if packed {
-            let mut gz = GzEncoder::new(&mut out, Compression::default());
-            let done = hprof::rewrite(data, &*rewriter, &mut gz).with_context(wrong)?;
-            gz.finish().with_context(wrong)?;
-            done
-        } else {
-            let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
-            let done = hprof::rewrite(data, &*rewriter, &mut buffered).with_context(wrong)?;
-            buffered.flush().with_context(wrong)?;
-            done
-        };
-        out.finish()?;
+        let done = out.write(data, &*rewriter)?;
+        out.file.finish()?;
         if self.output.is_none() {
             note(&format!("wrote {}", output.display()));
         }
-        Ok(if done.skipped > 0 {
-            Exit::Damaged
-        } else {
-            Exit::Ok
-        })
+        finish(session, &source, done)
     }
 
     fn form(&self, output: &Path) -> Result<Form> {

@@ -2,14 +2,14 @@
 
 use super::target::{find_classes, find_object, parse_id};
 use crate::Outcome;
-use crate::exit::{Exit, Usage};
+use crate::dump_output::{DumpOutput, finish, hprof_file, source};
+use crate::exit::{NotFound, Usage};
 use crate::output::note;
-use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::share::extract::Extract;
 use heap_graph::{Heap, ObjIdx};
-use std::io::{BufWriter, Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
 
 /// Write a part of a dump as a dump: objects with everything they retain
@@ -21,7 +21,7 @@ pub struct Args {
     /// The dump
     #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
     input: PathBuf,
-    /// The dump to write
+    /// The dump to write; a last `.gz` packs it, and `-` is standard output
     #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// This object
@@ -78,17 +78,17 @@ impl Args {
             return Err(Usage(what.to_owned()).into());
         }
         let force = session.global.force;
-        let mut out = OutputFile::create(&self.output, force, &[&self.input])?;
+        let (file, _) = hprof_file(&self.input);
+        let mut out = DumpOutput::create(&self.output, force, &[file])?;
         let heap = session.open(&self.input)?;
         let objects = self.objects(&heap)?;
+        if objects.is_empty() {
+            return Err(NotFound("none of these classes and ids has an object".to_owned()).into());
+        }
         let extract = Extract::new(&heap, &objects, !self.only);
-        let source = super::redact::source(session, &self.input)?;
-        let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
-        let wrong = || format!("cannot write {}", self.output.display());
-        let done = hprof::rewrite(source.bytes(), &extract, &mut buffered).with_context(wrong)?;
-        buffered.flush().with_context(wrong)?;
-        drop(buffered);
-        out.finish()?;
+        let source = source(session, file)?;
+        let done = out.write(source.bytes(), &extract)?;
+        out.file.finish()?;
         if !session.global.quiet {
             note(&format!(
                 "wrote {} ({} bytes): {} objects and all classes",
@@ -97,10 +97,6 @@ impl Args {
                 extract.objects()
             ));
         }
-        Ok(if done.skipped > 0 {
-            Exit::Damaged
-        } else {
-            Exit::Ok
-        })
+        finish(session, &source, done)
     }
 }

@@ -1,6 +1,7 @@
 //! `tenure redact`.
 
 use crate::Outcome;
+use crate::dump_output::{DumpOutput, finish, refuse_snapshot, source};
 use crate::exit::{Exit, Usage};
 use crate::output::note;
 use crate::output_file::OutputFile;
@@ -8,8 +9,9 @@ use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use heap_analysis::share::redact::{Method, PLATFORM, RedactOptions, Redactor, verify};
-use hprof::source::{Control, Source, Unpack};
-use std::io::{BufWriter, Write};
+use hprof::source::{Source, Unpack};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Write a dump without its contents: lengths, references and equality stay, no text or number
@@ -21,7 +23,7 @@ pub struct Args {
     /// The dump
     #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
     input: PathBuf,
-    /// The dump to write
+    /// The dump to write; a last `.gz` packs it, and `-` is standard output
     #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// How contents are replaced
@@ -74,24 +76,21 @@ impl How {
     }
 }
 
-/// The decoded bytes of a dump; `-` is standard input.
-pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
-    let open = |control: &Control<'_>| {
-        let unpack = Unpack {
-            dir: session.global.cache_dir.as_deref(),
-            threads: session.global.threads,
-            control: *control,
-        };
-        Source::open(path, &unpack)
-    };
-    Ok(session.with_control(open)?)
-}
-
 impl Args {
     /// Writes the dump and verifies it.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (input, force) = (&*self.input, session.global.force);
-        let mut out = OutputFile::create(&self.output, force, &[input])?;
+        refuse_snapshot(input)?;
+        // What is sent on is verified before, so that it is a file first.
+        let folder = match self.output.as_os_str() == "-" {
+            true => Some(tempfile::tempdir()?),
+            false => None,
+        };
+        let output = match &folder {
+            Some(folder) => folder.path().join("redacted.hprof"),
+            None => self.output.clone(),
+        };
+        let mut out = DumpOutput::create(&output, force, &[input])?;
         let map = self.rename.as_deref();
         let map = map.map(|map| OutputFile::create(map, force, &[input, &self.output]));
         let map = map.transpose()?;
@@ -105,21 +104,28 @@ impl Args {
             numbers: self.numbers,
             rename_except,
         };
-        let source = source(session, &self.input)?;
+        let source = source(session, input)?;
         let redactor = Redactor::new(source.bytes(), &options)?;
-        let mut buffered = BufWriter::with_capacity(1 << 20, &mut out);
-        let wrong = || format!("cannot write {}", self.output.display());
-        let done = hprof::rewrite(source.bytes(), &redactor, &mut buffered).with_context(wrong)?;
-        buffered.flush().with_context(wrong)?;
-        drop(buffered);
-        let written = Source::open(out.part(), &Unpack::default())?;
+        if redactor.dumps() == 0 {
+            let input = input.display();
+            note(&format!(
+                "{input} has no heap dump in it: its other records are written"
+            ));
+        }
+        let done = out.write(source.bytes(), &redactor)?;
+        let unpack = Unpack {
+            dir: session.global.cache_dir.as_deref(),
+            ..Unpack::default()
+        };
+        let written = Source::open(out.file.part(), &unpack)?;
         let found = verify(source.bytes(), written.bytes(), &redactor)?;
         if !found.clean() {
             // What cannot be vouched for must not be there to be sent.
             bail!(
-                "the second look found {} arrays unchanged, {} remains of texts and {} missing objects; {} is not written",
+                "the second look found {} arrays unchanged, {} remains of texts, {} objects with unknown contents and {} missing objects; {} is not written",
                 found.unchanged,
                 found.remains,
+                found.strays,
                 found.differences,
                 self.output.display()
             );
@@ -128,7 +134,14 @@ impl Args {
             map.write_all(names.mapping().as_bytes())?;
             map.finish()?;
         }
-        out.finish()?;
+        match folder {
+            None => out.file.finish()?,
+            Some(_) => {
+                let mut stdout = crate::output::stdout();
+                std::io::copy(&mut File::open(out.file.part())?, &mut stdout)?;
+                stdout.flush()?;
+            }
+        }
         if !session.global.quiet {
             note(&format!(
                 "wrote {} ({} bytes): {} arrays replaced, and the output verified",
@@ -137,10 +150,14 @@ impl Args {
                 found.arrays
             ));
         }
-        Ok(if done.skipped > 0 {
-            Exit::Damaged
-        } else {
-            Exit::Ok
-        })
+        let cleared = redactor.cleared_objects();
+        let exit = finish(session, &source, done)?;
+        if cleared == 0 {
+            return Ok(exit);
+        }
+        note(&format!(
+            "objects whose fields are not those of their class, without contents or left out: {cleared}"
+        ));
+        Ok(Exit::Damaged)
     }
 }

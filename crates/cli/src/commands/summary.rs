@@ -28,7 +28,7 @@ impl Args {
 
     /// The records of a file that has no heap are still an answer.
     fn without_heap(&self, session: &Session) -> Outcome {
-        let source = super::redact::source(session, &self.dump.file)?;
+        let source = crate::dump_output::source(session, &self.dump.file)?;
         let map = hprof::map_file(source.bytes(), |_| {})?;
         let mut known = Summary {
             diagnostics: map.diagnostics.clone(),

@@ -1,0 +1,117 @@
+//! What `redact`, `extract` and `convert` have in common: a dump is written from a dump.
+
+use crate::Outcome;
+use crate::exit::{Exit, Usage};
+use crate::output::warn_of_findings;
+use crate::output_file::OutputFile;
+use crate::session::Session;
+use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hprof::source::{Control, Source, Unpack};
+use hprof::{Rewriter, Rewritten};
+use std::io::{BufWriter, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// The decoded bytes of a dump; `-` is standard input.
+pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
+    let open = |control: &Control<'_>| {
+        let unpack = Unpack {
+            dir: session.global.cache_dir.as_deref(),
+            threads: session.global.threads,
+            control: *control,
+        };
+        Source::open(path, &unpack)
+    };
+    Ok(session.with_control(open)?)
+}
+
+/// Refuses `FILE#2`, which names a dump, where all dumps of a file are written.
+pub(crate) fn refuse_snapshot(path: &Path) -> Result<()> {
+    let (file, number) = hprof_file(path);
+    match number {
+        false => Ok(()),
+        true => {
+            let (path, file) = (path.display(), file.display());
+            let what = format!("{path}: all dumps of the file are written: give {file}");
+            Err(Usage(what).into())
+        }
+    }
+}
+
+/// The file of `FILE#2`, and whether the name was such a one.
+pub(crate) fn hprof_file(path: &Path) -> (&Path, bool) {
+    let split = path.to_str().and_then(|text| text.rsplit_once('#'));
+    match split {
+        Some((file, number)) if !path.exists() && number.parse::<u32>().is_ok() => {
+            (Path::new(file), true)
+        }
+        _ => (path, false),
+    }
+}
+
+/// Whether the name of an output requests gzip; other packings are not written.
+fn is_packed(output: &Path) -> Result<bool> {
+    const OTHERS: [&str; 7] = ["zst", "xz", "bz2", "zip", "tar", "tgz", "7z"];
+    let extension = output.extension().and_then(|e| e.to_str());
+    let extension = extension.unwrap_or_default().to_lowercase();
+    if OTHERS.contains(&extension.as_str()) {
+        let output = output.display();
+        let what = format!("{output}: .{extension} is not written: name it .hprof or .hprof.gz");
+        return Err(Usage(what).into());
+    }
+    Ok(extension == "gz")
+}
+
+/// A dump that is being written: to a file, or to standard output for `-`.
+pub(crate) struct DumpOutput {
+    pub(crate) file: OutputFile,
+    is_packed: bool,
+}
+
+impl DumpOutput {
+    /// Begins it.
+    pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<DumpOutput> {
+        let is_packed = is_packed(path)?;
+        let file = match path.as_os_str() == "-" {
+            true => {
+                let stdout = std::io::stdout().as_fd().try_clone_to_owned()?;
+                OutputFile::direct(stdout.into(), path)
+            }
+            false => OutputFile::create(path, force, inputs)?,
+        };
+        Ok(DumpOutput { file, is_packed })
+    }
+
+    /// Writes it, packed if its name ends with `.gz`.
+    pub(crate) fn write(&mut self, data: &[u8], rewriter: &dyn Rewriter) -> Result<Rewritten> {
+        let wrong = format!("cannot write {}", self.file.path().display());
+        let wrong = || wrong.clone();
+        let mut out = BufWriter::with_capacity(1 << 20, &mut self.file);
+        let done = if self.is_packed {
+            let mut gz = GzEncoder::new(&mut out, Compression::default());
+            let done = hprof::rewrite(data, rewriter, &mut gz).with_context(wrong)?;
+            gz.finish().with_context(wrong)?;
+            done
+        } else {
+            hprof::rewrite(data, rewriter, &mut out).with_context(wrong)?
+        };
+        out.flush().with_context(wrong)?;
+        Ok(done)
+    }
+}
+
+/// Lists the damage of the input, and gives the exit code.
+pub(crate) fn finish(session: &Session, source: &Source, done: Rewritten) -> Outcome {
+    let mut damage = source.diagnostics().clone();
+    damage.extend(done.damage);
+    if !damage.any_damage() {
+        return Ok(Exit::Ok);
+    }
+    if !session.global.json {
+        damage.sort();
+        warn_of_findings(&damage);
+    }
+    Ok(Exit::Damaged)
+}
