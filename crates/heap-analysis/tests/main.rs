@@ -2,11 +2,13 @@
 
 mod cancelled;
 mod extract;
+mod diff;
 mod groups;
 mod held;
 mod kept_by_threads;
 mod naive;
 mod paths_in_trees;
+mod program;
 mod readable;
 mod redact;
 mod redact_damaged;

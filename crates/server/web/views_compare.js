@@ -27,8 +27,8 @@ function place(c, n) {
   const held = c.contents || last(c.path);
   const rows = [...c.path.map((g, depth) => ({ ...g, depth })), ...[c.contents, c.holding].filter(Boolean).map((g, i) => ({ ...g, depth: c.path.length + i }))];
   return h("section", null,
-    h("div", { class: "suspect" }, h("p", null, `${n + 1}. `, h("b", null, signed(c.growth, human)), ` in `, group(last(c.path)), c.contents ? [": ", between(c.contents.objects, grouped), " of ", className(held.class)] : null,
-      c.holding ? [", full of ", className(c.holding.class)] : null, c.steady ? h("span", { class: "dim" }, " · more at every step") : null)),
+    h("div", { class: "suspect" }, h("p", null, `${n + 1}. `, h("b", null, signed(c.growth, human)), ` in `, group(last(c.path)), c.holder ? [" of ", h("b", null, c.holder)] : null, c.contents ? [": ", between(c.contents.objects, grouped), " of ", className(held.class)] : null,
+      c.holding ? [", full of ", className(c.holding.class)] : null)),
     h("div", { class: "tree" }, table({
       rows,
       columns: [

@@ -1,8 +1,10 @@
 //! One object, looked into: how answers name it ([`describe`]), its value in words ([`readable`]), its fields by
-//! name ([`fields`]), everything about it ([`object`]), and the stack that allocated it ([`allocation`]).
+//! name ([`fields`]), everything about it ([`object`]), the stack that allocated it ([`allocation`]),
+//! and whether it is a node of a tree or list (`nodes`).
 
 pub mod allocation;
 pub mod describe;
 pub mod fields;
+pub(crate) mod nodes;
 pub mod object;
 pub mod readable;

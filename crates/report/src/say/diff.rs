@@ -42,18 +42,23 @@ fn label_spans(group: &GroupChange) -> Vec<Span> {
     spans
 }
 
-fn changes(doc: Doc, heading: &'static str, list: &[Change]) -> Doc {
+/// `is_series`: there are more than two dumps, so "at every step" says something.
+fn changes(doc: Doc, heading: &'static str, list: &[Change], is_series: bool) -> Doc {
     let mut doc = doc;
     for (n, change) in list.iter().enumerate() {
         let mut sentence = vec![Span::Strong(format!("{heading} {}: ", n + 1))];
         sentence.extend(moved(change.growth).spans);
-        sentence.push(Span::from(if change.steady {
+        sentence.push(Span::from(if change.steady && is_series {
             ", at every step, in "
         } else {
             " in "
         }));
         if let Some(place) = change.path.last() {
             sentence.extend(label_spans(place));
+        }
+        if let Some(holder) = &change.holder {
+            sentence.push(Span::from(" of "));
+            sentence.push(Span::Strong(holder.clone()));
         }
         if let Some(contents) = change.holding.as_ref().or(change.contents.as_ref()) {
             sentence.push(Span::from(", full of "));
@@ -136,9 +141,10 @@ impl Say for Diff {
         if self.grown.is_empty() {
             doc = doc.text([Span::from("Nothing grew by more than the threshold.")]);
         }
-        doc = changes(doc, "Growth", &self.grown);
+        let is_series = self.dumps.len() > 2;
+        doc = changes(doc, "Growth", &self.grown, is_series);
         if !self.shrunk.is_empty() {
-            doc = changes(doc.heading("What shrank"), "Loss", &self.shrunk);
+            doc = changes(doc.heading("What shrank"), "Loss", &self.shrunk, is_series);
         }
         doc = groups(doc, "New at the top", &self.new, true);
         doc = groups(doc, "Gone from the top", &self.gone, false);
