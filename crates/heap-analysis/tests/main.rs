@@ -1,8 +1,8 @@
 //! The integration tests of `heap-analysis` as one program, so that it is linked once.
 
 mod cancelled;
-mod extract;
 mod diff;
+mod extract;
 mod groups;
 mod held;
 mod kept_by_threads;
@@ -13,5 +13,6 @@ mod readable;
 mod redact;
 mod redact_damaged;
 mod sets;
+mod suspects;
 mod threads;
 mod waste;

@@ -1,6 +1,7 @@
 //! What lies directly below an object in the dominator tree, summed up in one pass: such an object
 //! can be an array of many millions.
 
+use crate::objects::nodes::{can_be_node, next_nodes};
 use crate::tables::ranking::Largest;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
@@ -22,6 +23,9 @@ pub(crate) struct Below {
     pub largest: Vec<ObjIdx>,
     /// The class that retains most.
     pub class: Option<(ClassIdx, Sum)>,
+    /// Some of the nodes, if the object is the topmost node of a tree or list; its other nodes
+    /// are then the class that retains most.
+    pub nodes: Vec<ObjIdx>,
 }
 
 /// Sums up what an object dominates directly, with its `count` largest.
@@ -48,7 +52,45 @@ pub(crate) fn below(heap: &Heap, object: ObjIdx, count: usize) -> Below {
             .into_iter()
             .filter(|(_, sum)| sum.objects > 0)
             .max_by_key(|(class, sum)| (*sum, Reverse(*class))),
+        nodes: Vec::new(),
     }
+}
+
+/// Sums up what hangs on all nodes of a tree or list, given its topmost node: as [`below`] does,
+/// with `count` objects that are no nodes. `None` if it has at most `count` nodes; `sample` of
+/// more are kept.
+pub(crate) fn below_nodes(
+    heap: &Heap,
+    first: ObjIdx,
+    count: usize,
+    sample: usize,
+) -> Option<Below> {
+    if !can_be_node(heap, first) {
+        return None;
+    }
+    let class = heap.class_of(first);
+    let mut largest = Largest::new(count);
+    let mut nodes = Vec::new();
+    let mut objects = 0;
+    let mut open = vec![first];
+    while let Some(node) = open.pop() {
+        objects += 1;
+        if nodes.len() < sample {
+            nodes.push(node);
+        }
+        for child in heap.dominated(Some(node)) {
+            if heap.class_of(child) != class {
+                largest.offer(heap.retained(child).0, child);
+            }
+        }
+        open.extend(next_nodes(heap, node));
+    }
+    let retained = heap.retained(first).0;
+    (objects > count as u64).then(|| Below {
+        largest: largest.into_sorted(),
+        class: Some((class, Sum { retained, objects })),
+        nodes,
+    })
 }
 
 fn add(classes: &mut FxHashMap<ClassIdx, Sum>, class: ClassIdx, sum: Sum) {

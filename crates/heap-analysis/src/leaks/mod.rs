@@ -12,11 +12,12 @@ mod below;
 mod threads;
 
 use crate::android::destroyed::{Destroyed, destroyed};
-use crate::leaks::below::{Below, below};
+use crate::leaks::below::{Below, below, below_nodes};
 pub use crate::leaks::threads::{LocalOf, ThreadLocalOf};
 use crate::leaks::threads::{local_of, thread_local_of};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
 use crate::objects::describe::{Address, ObjectRef, describe};
+use crate::objects::nodes::own_size;
 use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
@@ -421,11 +422,25 @@ fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>,
         let level = below(heap, at, PARTS);
         match level.largest.first() {
             Some(child) if enough(heap, at, *child, options.big_drop) => at = *child,
-            _ => return (way, Some(level)),
+            _ => {
+                let level = in_nodes(heap, &mut way).unwrap_or(level);
+                return (way, Some(level));
+            }
         }
         way.push(at);
     }
     (way, None)
+}
+
+/// If the way ends within a tree or list: shortens it to the topmost node, because it depends on
+/// the shape of the tree which node below has most. Gives what hangs on all its nodes.
+fn in_nodes(heap: &Heap, way: &mut Vec<ObjIdx>) -> Option<Below> {
+    let class = heap.class_of(*way.last()?);
+    let above = way.iter().rposition(|o| heap.class_of(*o) != class);
+    let first = above.map_or(0, |above| above + 1);
+    let level = below_nodes(heap, *way.get(first)?, PARTS, SAMPLE)?;
+    way.truncate(first + 1);
+    Some(level)
 }
 
 fn enough(heap: &Heap, parent: ObjIdx, child: ObjIdx, big_drop: f64) -> bool {
@@ -444,7 +459,10 @@ fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, 
             object: describe(heap, *part),
         });
     }
-    let piled = level.class.map(|(class, _)| Piled::new(heap, point, class));
+    let piled = level.class.map(|(class, _)| match level.nodes.is_empty() {
+        true => Piled::new(heap, point, class),
+        false => Piled::of(heap, class, level.nodes.clone()),
+    });
     Ok(AccumulationPoint {
         object: named.object,
         class: named.class,
@@ -483,6 +501,10 @@ impl Piled {
             .filter(|o| heap.class_of(*o) == class)
             .take(SAMPLE)
             .collect();
+        Piled::of(heap, class, sample)
+    }
+
+    fn of(heap: &Heap, class: ClassIdx, sample: Vec<ObjIdx>) -> Piled {
         match held_class(heap, class, &sample) {
             None => Piled {
                 class,
@@ -511,8 +533,8 @@ fn held_class(heap: &Heap, nodes: ClassIdx, sample: &[ObjIdx]) -> Option<ClassId
     let mut classes: FxHashMap<ClassIdx, u64> = FxHashMap::default();
     let mut all = 0;
     for node in sample {
-        all += heap.retained(*node).0;
         // A node's own next node is in the sample by itself, or like those that are.
+        all += own_size(heap, *node);
         for held in heap.dominated(Some(*node)).take(SAMPLE) {
             *classes.entry(heap.class_of(held)).or_default() += heap.retained(held).0;
         }
