@@ -1,6 +1,7 @@
-//! Leak suspects in trees and lists, and linked lists.
+//! Leak suspects in trees and lists, and signatures that survive what grows and changes.
 
 use crate::program::Program;
+use heap_analysis::compare::check::{Baseline, Rules, check};
 use heap_analysis::leaks::{LeakOptions, find};
 use heap_graph::{Control, Heap};
 
@@ -55,4 +56,34 @@ fn a_chain_accumulates_in_its_first_node() {
     assert_eq!(point.object.0.0, next);
     let class = point.of_class.as_ref().unwrap();
     assert_eq!((class.class.as_str(), class.objects), ("Node", 300));
+}
+
+fn is_known(before: &Heap, after: &Heap) -> bool {
+    let quiet = Control::quiet();
+    let baseline = Baseline::of(before, &quiet).unwrap();
+    let rules = Rules::against_baseline(1000.0);
+    check(after, &rules, Some(&baseline), &quiet)
+        .unwrap()
+        .passed
+}
+
+#[test]
+fn a_suspect_is_known_however_much_it_holds_and_of_which_class_most() {
+    let trees = [500, 1000, 1500].map(sessions);
+    assert!(is_known(&trees[0], &trees[1]) && is_known(&trees[0], &trees[2]));
+
+    // Two classes in one list, of which one or the other has more memory.
+    let list = |owner: &str, a, b| {
+        let mut program = Program::new();
+        let classes = ["A", "B"].map(|name| program.class(name, &["data"]));
+        let mut items = program.items(classes[0], a);
+        items.extend(program.items(classes[1], b));
+        let list = program.list(&items);
+        program.owner(owner, &[("LIST", list)]);
+        program.open()
+    };
+    let few = list("Owner", 300, 200);
+    assert!(is_known(&few, &list("Owner", 300, 500)));
+    // The same field of another class is another place.
+    assert!(!is_known(&few, &list("Other", 300, 200)));
 }

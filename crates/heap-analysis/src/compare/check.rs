@@ -7,7 +7,8 @@
 
 use crate::compare::identity::{signature, stable_name};
 use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
-use heap_graph::{Control, Heap, HeapError};
+use crate::paths::chain::Step;
+use heap_graph::{Control, Heap, HeapError, ObjectKind};
 use hprof::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -81,14 +82,9 @@ fn known(suspect: &Suspect) -> KnownLeak {
         _ => stable_name(&suspect.class),
     };
     let mut words = vec![format!("{:?}", suspect.kind), subject.clone()];
-    for step in &suspect.path {
-        words.push(stable_name(&step.object.class));
-        let field = step.field.as_deref().unwrap_or("");
-        words.push(if field.starts_with('[') { "[]" } else { field }.to_owned());
-    }
+    words.extend(path_words(&suspect.path));
     let point = suspect.accumulation_point.as_ref();
     let piled = point.and_then(|p| p.of_class.as_ref());
-    words.extend(piled.map(|c| stable_name(c.holding.as_ref().unwrap_or(&c.class))));
     let mut title = subject;
     if let Some(holder) = &suspect.holder {
         title.push_str(&format!(" by {holder}"));
@@ -101,6 +97,27 @@ fn known(suspect: &Suspect) -> KnownLeak {
         title,
         retained: suspect.retained.0,
     }
+}
+
+/// The classes and fields of a path. What accumulates at its end is no part of it, because it
+/// depends on amounts; and so does the depth in a list or tree, so of nodes of one class in a row
+/// only the last counts.
+fn path_words(path: &[Step]) -> Vec<String> {
+    let mut words = Vec::new();
+    for (n, step) in path.iter().enumerate() {
+        let object = &step.object;
+        let next = path.get(n + 1).map(|next| &next.object.class);
+        if object.kind == ObjectKind::Instance && next == Some(&object.class) {
+            continue;
+        }
+        words.push(match (object.kind, &object.value) {
+            (ObjectKind::Class, Some(of)) => format!("class {}", stable_name(of)),
+            _ => stable_name(&object.class),
+        });
+        let field = step.field.as_deref().unwrap_or("");
+        words.push(if field.starts_with('[') { "[]" } else { field }.to_owned());
+    }
+    words
 }
 
 /// A limit: a number, or how much more than the baseline in percent (`"+10%"`).
