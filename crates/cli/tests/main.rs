@@ -3,6 +3,7 @@
 mod android;
 mod billions;
 mod changes;
+mod check_rules;
 mod claims;
 mod collectors_agent;
 mod corpus;

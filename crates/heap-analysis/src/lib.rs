@@ -39,4 +39,5 @@ pub mod sets;
 pub mod share;
 pub mod strings;
 pub mod tables;
+mod toml_error;
 pub mod waste;

@@ -12,7 +12,7 @@ const BUILT_IN: &str = include_str!("collections.toml");
 #[derive(Debug, Error)]
 pub enum TableError {
     /// It is no TOML, or has unknown or missing keys.
-    #[error("{0}")]
+    #[error("{}", crate::toml_error::one_line(.0))]
     Syntax(#[from] toml::de::Error),
     /// An entry contradicts itself.
     #[error("collection {class}: {fault}")]

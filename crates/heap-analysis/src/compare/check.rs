@@ -8,6 +8,7 @@
 use crate::compare::identity::{signature, stable_name};
 use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
 use crate::paths::chain::Step;
+use crate::toml_error::one_line;
 use heap_graph::{Control, Heap, HeapError, ObjectKind};
 use hprof::Bytes;
 use serde::{Deserialize, Serialize};
@@ -120,13 +121,13 @@ fn path_words(path: &[Step]) -> Vec<String> {
     words
 }
 
-/// A limit: a number, or how much more than the baseline in percent (`"+10%"`).
+/// A limit: a number, or how much more than the baseline (`"+10%"`, `"+1M"`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Limit {
     /// At most this.
     Number(u64),
-    /// A size with unit (`"10M"`) or a growth (`"+10%"`).
+    /// A size with unit (`"10M"`) or a growth (`"+10%"`, `"+1M"`).
     Text(String),
 }
 
@@ -134,6 +135,9 @@ pub enum Limit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
     Most(u64),
+    /// So much more than the baseline.
+    More(u64),
+    /// So many percent more than the baseline.
     Growth(f64),
 }
 
@@ -154,8 +158,12 @@ impl Limit {
                 .map_err(|_| fault())?;
             return Ok(Bound::Growth(percent));
         }
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let unit = text[digits.len()..].to_ascii_lowercase();
+        let (is_more, size) = match text.strip_prefix('+') {
+            Some(size) => (true, size),
+            None => (false, text),
+        };
+        let digits = size.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = size[digits.len()..].to_ascii_lowercase();
         let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
             "" => 0,
             "k" => 10,
@@ -164,10 +172,15 @@ impl Limit {
             _ => return Err(fault()),
         };
         let number: f64 = digits.trim().parse().map_err(|_| fault())?;
-        if !(0.0..1e15).contains(&number) {
+        if !(0.0..1e15).contains(&number) || digits.trim().starts_with('+') {
             return Err(fault());
         }
-        Ok(Bound::Most((number * f64::from(1u32 << shift)) as u64))
+        let size = (number * f64::from(1u32 << shift)) as u64;
+        Ok(if is_more {
+            Bound::More(size)
+        } else {
+            Bound::Most(size)
+        })
     }
 }
 
@@ -186,6 +199,18 @@ pub struct Rule {
     pub shallow: Option<Limit>,
     /// Retained size (of the whole heap: the same as shallow).
     pub retained: Option<Limit>,
+}
+
+impl Rule {
+    fn subject(&self) -> &str {
+        self.class.as_deref().unwrap_or("heap")
+    }
+
+    /// What reports call the n-th rule.
+    fn called(&self, n: usize) -> String {
+        let usual = || format!("rule {} ({})", n + 1, self.subject());
+        self.name.clone().unwrap_or_else(usual)
+    }
 }
 
 /// Rules about leak suspects.
@@ -218,16 +243,28 @@ pub struct Rules {
 #[derive(Debug, Error)]
 pub enum RuleError {
     /// No TOML, or unknown keys.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Syntax(#[from] toml::de::Error),
     /// A limit that is no number, size or growth.
-    #[error("{what}: {found:?} is no limit (a number, \"10M\", or \"+5%\")")]
+    #[error("{what}: {found:?} is no limit (a number, \"10M\", \"+1M\" or \"+5%\")")]
     Limit {
         /// Which rule.
         what: String,
         /// The text.
         found: String,
     },
+    /// A rule that nothing can violate.
+    #[error("{what} has no limit: give it count, shallow or retained")]
+    NoLimit {
+        /// Which rule.
+        what: String,
+    },
+    /// Nothing is checked.
+    #[error("no rule: give [[rule]] with a limit, or leaks.new or leaks.share")]
+    NoRule,
+    /// A share that is no percentage.
+    #[error("leaks.share: {0} is no percentage (0 to 100)")]
+    Share(f64),
     /// Something is compared with a baseline that was not given.
     #[error("{what} compares with a baseline, and none was given")]
     NoBaseline {
@@ -241,8 +278,35 @@ pub enum RuleError {
 
 impl Rules {
     /// Reads rules.
+    ///
+    /// # Errors
+    /// Text that is no TOML or has unknown keys, a limit that is none, and rules that check nothing.
     pub fn parse(text: &str) -> Result<Rules, RuleError> {
-        Ok(toml::from_str(text)?)
+        let file: Rules = toml::from_str(text)?;
+        for (n, rule) in file.rules.iter().enumerate() {
+            let what = rule.called(n);
+            let mut limits = [&rule.count, &rule.shallow, &rule.retained]
+                .into_iter()
+                .flatten()
+                .peekable();
+            if limits.peek().is_none() {
+                return Err(RuleError::NoLimit { what });
+            }
+            for limit in limits {
+                limit.bound(&what)?;
+            }
+        }
+        if let Some(share) = file
+            .leaks
+            .share
+            .filter(|share| !(0.0..=100.0).contains(share))
+        {
+            return Err(RuleError::Share(share));
+        }
+        if file.rules.is_empty() && !file.leaks.new && file.leaks.share.is_none() {
+            return Err(RuleError::NoRule);
+        }
+        Ok(file)
     }
 
     /// What a baseline alone requests: no new leak suspect, and the heap at most `percent` larger.
@@ -313,11 +377,7 @@ pub fn check(
     let mut checks = Vec::new();
     let now = classes(heap);
     for (n, rule) in rules.rules.iter().enumerate() {
-        let subject = rule.class.as_deref().unwrap_or("heap");
-        let name = rule
-            .name
-            .clone()
-            .unwrap_or_else(|| format!("rule {} ({subject})", n + 1));
+        let (subject, name) = (rule.subject(), rule.called(n));
         let found = sums(rule, &now, heap_sums(heap));
         let before = baseline.map(|b| sums(rule, &b.classes, [b.objects, b.shallow, b.shallow]));
         let limits = [
@@ -328,12 +388,15 @@ pub fn check(
         for (k, (what, limit)) in limits.into_iter().enumerate() {
             let Some(limit) = limit else { continue };
             let before = before.map(|b| b[k]);
+            let known = |before: Option<u64>| {
+                before.ok_or_else(|| RuleError::NoBaseline { what: name.clone() })
+            };
             let most = match limit.bound(&name)? {
                 Bound::Most(most) => most,
+                Bound::More(more) => known(before)?.saturating_add(more),
                 Bound::Growth(percent) => {
-                    let before =
-                        before.ok_or_else(|| RuleError::NoBaseline { what: name.clone() })?;
-                    (before as f64 * (1.0 + percent / 100.0)).floor().max(0.0) as u64
+                    let most = known(before)? as f64 * (1.0 + percent / 100.0);
+                    most.floor().max(0.0) as u64
                 }
             };
             checks.push(limited(&name, subject, what, found[k], most, before));
@@ -495,9 +558,39 @@ mod tests {
         assert_eq!(bound("1.5k"), Some(Bound::Most(1536)));
         assert_eq!(bound("2MiB"), Some(Bound::Most(2 << 20)));
         assert_eq!(bound("+5%"), Some(Bound::Growth(5.0)));
-        for wrong in ["", "many", "5 apples", "-3", "%"] {
+        assert_eq!(bound("+5"), Some(Bound::More(5)));
+        assert_eq!(bound("+1M"), Some(Bound::More(1 << 20)));
+        for wrong in ["", "many", "5 apples", "-3", "%", "+", "++1", "+-1"] {
             assert_eq!(bound(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn rules_that_check_nothing_are_refused() {
+        for (text, fault) in [
+            ("", "no rule: give [[rule]]"),
+            ("[leaks]\nallow = ['a']", "no rule: give [[rule]]"),
+            ("[[rule]]\nclass = 'a.B'", "rule 1 (a.B) has no limit"),
+            (
+                "[[rule]]\nname = 'n'\ncount = '+x'",
+                "n: \"+x\" is no limit",
+            ),
+            (
+                "[leaks]\nshare = 101.0",
+                "leaks.share: 101 is no percentage",
+            ),
+            ("[leaks]\nshare = nan", "leaks.share: NaN is no percentage"),
+            (
+                "[[rule]]\nclass = 'a.B'\ncuont = 5",
+                "TOML parse error at line 3, column 1: unknown field `cuont`, expected one of",
+            ),
+            ("[[rule]\n", "TOML parse error at line 1, column "),
+        ] {
+            let error = Rules::parse(text).map_err(|e| e.to_string());
+            let error = error.expect_err(text);
+            assert!(error.starts_with(fault) && !error.contains('\n'), "{error}");
+        }
+        assert!(Rules::parse("[leaks]\nnew = true").is_ok());
     }
 
     #[test]

@@ -51,7 +51,7 @@ struct RuleFile {
 #[derive(Debug, Error)]
 pub enum SecretRuleError {
     /// No TOML, or unknown keys.
-    #[error("{0}")]
+    #[error("{}", crate::toml_error::one_line(.0))]
     Syntax(#[from] toml::de::Error),
     /// A pattern is wrong.
     #[error("{0}")]

@@ -198,7 +198,11 @@ impl Say for Check {
             };
             table.row([
                 verdict.into(),
-                figure(Some(c.found), c.what),
+                // Without roots no leak suspect is found.
+                figure(
+                    Some(c.found).filter(|_| c.what != "leak" || c.signature.is_some()),
+                    c.what,
+                ),
                 figure(c.limit, c.what),
                 figure(c.baseline, c.what),
                 Cell::value(c.rule.clone()),
@@ -214,6 +218,14 @@ impl Say for Check {
         } else {
             format!("{} of {} checks failed.", self.failed, self.checks.len())
         };
-        Doc::new().text([Span::Strong(verdict)]).table(table)
+        let mut doc = Doc::new().text([Span::Strong(verdict)]).table(table);
+        // The figures do not say why a leak suspect is refused, nor by which signature it could be allowed.
+        for leak in self.checks.iter().filter(|c| !c.passed && c.what == "leak") {
+            doc = doc.text([
+                Span::Strong("FAILED".to_owned()),
+                Span::Text(format!(": {}", leak.message)),
+            ]);
+        }
+        doc
     }
 }

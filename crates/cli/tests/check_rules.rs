@@ -1,0 +1,115 @@
+//! Rules of `check` that are refused, and what a refused leak suspect prints.
+
+use crate::ran::run;
+use std::fs;
+use std::process::Command;
+use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
+
+/// A list of items that a class holds, and `more` classes with a root each.
+fn dump(items: usize, more: usize) -> Builder {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let item = heap.class("shop.Item", object, &[("data", Type::Object)]);
+    let items: Vec<u64> = (0..items)
+        .map(|_| {
+            let data = heap.primitive_array(Elements::Byte(vec![1; 1000]));
+            heap.instance(item, &[Value::Object(data)])
+        })
+        .collect();
+    let slots = heap.object_array_class();
+    let array = heap.object_array(slots, &items);
+    let owner = heap.class("shop.Owner", object, &[]);
+    heap.set_static(owner, "ALL", Value::Object(array));
+    heap.root(Root::StickyClass, owner);
+    for n in 0..more {
+        let class = heap.class(&format!("shop.C{n}"), object, &[]);
+        let one = heap.instance(class, &[]);
+        heap.root(Root::JniGlobal { reference: 1 }, one);
+    }
+    heap
+}
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (name, heap) in [("a.hprof", dump(20, 0)), ("b.hprof", dump(50, 60))] {
+        fs::write(dir.path().join(name), heap.bytes()).expect("the dump");
+    }
+    dir
+}
+
+/// What is printed on standard error by a run that ends with code 2.
+fn refused(folder: &std::path::Path, args: &[&str]) -> String {
+    let mut tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    let out = tenure
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .expect("tenure");
+    assert_eq!(out.status.code(), Some(2), "{args:?}");
+    String::from_utf8(out.stderr).expect("text")
+}
+
+#[test]
+fn rules_that_check_nothing_are_refused_in_one_line() {
+    let dir = folder();
+    let at = dir.path();
+    for (rules, fault) in [
+        ("", "no rule"),
+        (
+            "[[rule]]\nclass = 'shop.Item'\n",
+            "rule 1 (shop.Item) has no limit",
+        ),
+        (
+            "[leaks]\nshare = 101.0\n",
+            "leaks.share: 101 is no percentage",
+        ),
+        (
+            "[[rule]]\nclass = 'shop.Item'\ncuont = 5\n",
+            "rules.toml: TOML parse error at line 3, column 1: unknown field",
+        ),
+    ] {
+        fs::write(at.join("rules.toml"), rules).expect("the rules");
+        let printed = refused(at, &["check", "a.hprof", "--rules", "rules.toml"]);
+        assert!(
+            printed.contains(fault) && !printed.contains("\\n"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_limit_adds_to_the_baseline() {
+    let dir = folder();
+    let at = dir.path();
+    run(
+        at,
+        &["check", "a.hprof", "--write-baseline", "base.json"],
+        0,
+    );
+    for (more, code) in [("+30", 0), ("+29", 1)] {
+        let rules = format!("[[rule]]\nclass = 'shop.Item'\ncount = '{more}'\n");
+        fs::write(at.join("rules.toml"), rules).expect("the rules");
+        let base = ["--baseline", "base.json", "--rules", "rules.toml"];
+        run(at, &[&["check", "b.hprof"][..], &base].concat(), code);
+    }
+}
+
+#[test]
+fn a_refused_suspect_prints_the_signature_that_allows_it() {
+    let dir = folder();
+    let at = dir.path();
+    let rules = |text: &str| fs::write(at.join("rules.toml"), text).expect("the rules");
+    rules("[leaks]\nshare = 50\n");
+    let args = ["check", "a.hprof", "--rules", "rules.toml"];
+    let printed = run(at, &args, 1);
+    assert!(
+        printed.contains("too large a share of the heap"),
+        "{printed}"
+    );
+    let signature = printed.split("(signature ").nth(1).expect("a signature");
+    let signature = &signature[..16];
+    let markdown = run(at, &[&args[..], &["--format", "md"]].concat(), 1);
+    assert!(markdown.contains(signature), "{markdown}");
+    rules(&format!("[leaks]\nshare = 50\nallow = ['{signature}']\n"));
+    run(at, &args, 0);
+}
