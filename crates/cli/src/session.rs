@@ -1,7 +1,7 @@
 //! What the flags mean: options for the graph, a look for the output, and the way to both.
 
 use crate::args::{ColorChoice, Global};
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::free_memory;
 use crate::output::{self, Copied, Stdout};
 use crate::progress::Meter;
@@ -246,6 +246,17 @@ impl Session {
         }
         drop(out);
         Ok(self.finish(&provenance))
+    }
+
+    /// Fails if unreachable objects are requested of a command that counts reachable ones only.
+    pub(crate) fn refuse_unreachable(&self, command: &str) -> Result<(), Usage> {
+        match self.global.unreachable {
+            false => Ok(()),
+            true => Err(Usage(format!(
+                "{command} counts reachable objects only: use it without --unreachable (tenure unreachable FILE lists the \
+                 unreachable ones)"
+            ))),
+        }
     }
 
     /// Whether the output is JSON or CSV: all rows, and nothing beside the answer.

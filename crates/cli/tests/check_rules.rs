@@ -78,6 +78,19 @@ fn rules_that_check_nothing_are_refused_in_one_line() {
 }
 
 #[test]
+fn unreachable_objects_are_not_silently_left_out() {
+    let dir = folder();
+    fs::write(dir.path().join("rules.toml"), "[[rule]]\ncount = 5\n").expect("the rules");
+    for args in [
+        &["check", "a.hprof", "--rules", "rules.toml", "--unreachable"][..],
+        &["diff", "a.hprof", "b.hprof", "--unreachable"],
+    ] {
+        let printed = refused(dir.path(), args);
+        assert!(printed.contains("reachable objects only"), "{printed}");
+    }
+}
+
+#[test]
 fn a_limit_adds_to_the_baseline() {
     let dir = folder();
     let at = dir.path();

@@ -119,6 +119,7 @@ impl Args {
             let what = "nothing to check: give --rules, --baseline or --write-baseline";
             return Err(Usage(what.to_owned()).into());
         }
+        session.refuse_unreachable("check")?;
         let (rules, baseline) = (self.rules()?, self.baseline()?);
         let heap = session.open(&self.dump.file)?;
         if let Some(path) = &self.write_baseline {

@@ -34,6 +34,7 @@ pub struct Args {
 impl Args {
     /// Says what changed.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        session.refuse_unreachable("diff")?;
         let mut heaps = Vec::new();
         for file in &self.files {
             heaps.push((file.display().to_string(), session.open(file)?));
