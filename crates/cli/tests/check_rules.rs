@@ -1,4 +1,4 @@
-//! Rules of `check` that are refused, and what a refused leak suspect prints.
+//! Rules of `check` that are refused, what a refused leak suspect prints, and how many rows `--csv` prints.
 
 use crate::ran::run;
 use std::fs;
@@ -125,4 +125,22 @@ fn a_refused_suspect_prints_the_signature_that_allows_it() {
     assert!(markdown.contains(signature), "{markdown}");
     rules(&format!("[leaks]\nshare = 50\nallow = ['{signature}']\n"));
     run(at, &args, 0);
+}
+
+#[test]
+fn csv_has_all_rows_unless_a_limit_is_given() {
+    let dir = folder();
+    let at = dir.path();
+    for args in [&["diff", "a.hprof", "b.hprof"][..], &["roots", "b.hprof"]] {
+        let rows = |more: &[&str]| {
+            run(at, &[args, &["--csv"], more].concat(), 0)
+                .lines()
+                .count()
+        };
+        assert!(rows(&[]) > 60, "{args:?}: {}", rows(&[]));
+        assert_eq!(rows(&[]), rows(&["-n", "0"]));
+        assert!(rows(&["-n", "3"]) < 40);
+        // Tables for readers have the usual number of rows.
+        assert!(run(at, args, 0).lines().count() < 60);
+    }
 }

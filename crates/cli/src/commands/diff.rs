@@ -20,15 +20,9 @@ pub struct Args {
     /// Percent of the first heap that a place must have grown or shrunk by
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     threshold: f64,
-    /// Rows per table, 0 for all
-    #[arg(
-        short = 'n',
-        long,
-        alias = "top",
-        value_name = "N",
-        default_value_t = 20
-    )]
-    limit: usize,
+    /// Rows per table, 0 for all [default: 20, all with --json and --csv]
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
@@ -41,7 +35,7 @@ impl Args {
         }
         let dumps: Vec<_> = heaps.iter().map(|(n, h)| (n.clone(), h)).collect();
         let options = DiffOptions {
-            top: limit(Some(self.limit), session.is_data(), 20),
+            top: limit(self.limit, session.is_data(), 20),
             threshold: self.threshold,
         };
         let answer = diff(&dumps, &options);

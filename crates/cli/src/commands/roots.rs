@@ -17,15 +17,9 @@ pub struct Args {
     /// Only this kind, such as JNI_GLOBAL
     #[arg(long, value_name = "KIND", value_parser = kind_named)]
     kind: Option<HeapTag>,
-    /// Classes and objects per kind, 0 for all
-    #[arg(
-        short = 'n',
-        long,
-        alias = "top",
-        value_name = "N",
-        default_value_t = 5
-    )]
-    limit: usize,
+    /// Classes and objects per kind, 0 for all [default: 5, all with --json and --csv]
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
@@ -34,7 +28,7 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = RootOptions {
             kind: self.kind,
-            top: limit(Some(self.limit), false, 5).unwrap_or(usize::MAX),
+            top: limit(self.limit, session.is_data(), 5).unwrap_or(usize::MAX),
         };
         session.answer(&roots(&heap, &options), heap.summary())
     }

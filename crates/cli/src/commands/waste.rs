@@ -23,15 +23,9 @@ pub struct Args {
     /// Do not name the fields that hold copies (saves one of three walks over the file)
     #[arg(long)]
     no_holders: bool,
-    /// Rows per table, 0 for all
-    #[arg(
-        short = 'n',
-        long,
-        alias = "top",
-        value_name = "N",
-        default_value_t = number("waste", "limit") as usize
-    )]
-    limit: usize,
+    /// Rows per table, 0 for all [default: 20, all with --json and --csv]
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 /// Which classes are collections.
@@ -68,9 +62,10 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let table = self.table.read()?;
         let heap = session.open(&self.dump.file)?;
+        let usual = number("waste", "limit") as usize;
         let options = WasteOptions {
             all: session.global.unreachable,
-            top: limit(Some(self.limit), session.is_data(), 20),
+            top: limit(self.limit, session.is_data(), usual),
             holders: !self.no_holders,
             // A dump in which all objects have one trace was not written by a profiler.
             sites: heap.one_trace().is_none(),
