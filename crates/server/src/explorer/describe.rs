@@ -511,8 +511,8 @@ pub const VIEWS: &[View] = &[
             limit(100, None),
             of(
                 "threshold",
-                Kind::Percent(10),
-                "Percent of the growth above which something is shown.",
+                Kind::Percent(1),
+                "Percent of the first heap that a place must have grown or shrunk by.",
                 None
             ),
         ]
