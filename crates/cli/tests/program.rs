@@ -343,7 +343,8 @@ fn a_file_that_is_not_a_baseline_is_named_by_what_it_is() {
     write("leaks.json", b"{\"schema\": \"tenure.leaks/1\"}");
     write("other.json", b"{\"objects\": 1}");
     write("cut.json", b"{\"schema\": \"tenure.base");
-    write("less.json", b"{\"schema\": \"tenure.baseline/1\"}");
+    write("less.json", b"{\"schema\": \"tenure.baseline/2\"}");
+    write("old.json", b"{\"schema\": \"tenure.baseline/1\"}");
     write("empty.json", b"");
     write("text.json", b"classes\xff");
     for (file, found) in [
@@ -353,6 +354,10 @@ fn a_file_that_is_not_a_baseline_is_named_by_what_it_is() {
         ("other.json", "JSON without a \"schema\""),
         ("cut.json", "no JSON (EOF"),
         ("less.json", "a damaged one: missing field `objects`"),
+        (
+            "old.json",
+            "that of another version of Tenure (tenure.baseline/1)",
+        ),
         ("empty.json", "an empty file"),
         ("text.json", "\"classes\\xff\""),
     ] {

@@ -106,6 +106,9 @@ impl Args {
             serde_json::from_reader(file).map_err(|e| fault(&format!("no JSON ({e})")))?;
         match json["schema"].as_str() {
             Some(BASELINE) => {}
+            Some(other) if other.starts_with("tenure.baseline/") => {
+                return Err(fault(&format!("that of another version of Tenure ({other})")).into());
+            }
             Some(other) => return Err(fault(other).into()),
             None => return Err(fault("JSON without a \"schema\"").into()),
         }

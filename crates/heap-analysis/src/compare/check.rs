@@ -32,7 +32,7 @@ pub type ClassCounts = [u64; 3];
 /// What a later dump is measured against.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// `tenure.baseline/1`.
+    /// `tenure.baseline/2`.
     pub schema: String,
     /// Reachable objects.
     pub objects: u64,
@@ -45,7 +45,7 @@ pub struct Baseline {
 }
 
 /// The name of the baseline's form.
-pub const BASELINE: &str = "tenure.baseline/1";
+pub const BASELINE: &str = "tenure.baseline/2";
 
 impl Baseline {
     /// Makes a baseline of a heap.
