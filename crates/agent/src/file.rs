@@ -84,8 +84,12 @@ pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
 fn replace(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
-    if !path.is_file() && (path.exists() || path.is_symlink()) {
-        // A device, a pipe, or a link to a file that is to be created.
+    // A device, a pipe, or a link to a file that is to be created. Found out at once: others replace the file meanwhile.
+    let is_other = match fs::metadata(path) {
+        Ok(about) => !about.is_file(),
+        Err(_) => path.is_symlink(),
+    };
+    if is_other {
         return options.create(true).open(path).map(Some);
     }
     for _ in 0..ATTEMPTS {

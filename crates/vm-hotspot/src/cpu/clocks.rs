@@ -55,6 +55,12 @@ impl Clock {
     }
 }
 
+/// Whether a thread got no timer because it has just ended: before the timer was made the system calls its clock invalid, and
+/// between that and the start of the timer it finds no such thread.
+pub(super) fn has_ended(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ESRCH))
+}
+
 /// A `timer_t`.
 #[derive(Debug)]
 pub(super) struct Timer(usize);

@@ -11,7 +11,7 @@ use std::{fs, io};
 
 use locks::{Mutex, Rank};
 
-use crate::cpu::clocks::Clock;
+use crate::cpu::clocks::{Clock, has_ended};
 use crate::cpu::timers::own_tid;
 
 /// Between two looks for new threads while their number stays the same.
@@ -91,8 +91,7 @@ impl OtherThreads {
                 false => match arm(tid) {
                     Ok(clock) => Some(clock),
                     Err(error) => {
-                        // One that has just ended is refused, too.
-                        refused += u64::from(error.raw_os_error() != Some(libc::EINVAL));
+                        refused += u64::from(!has_ended(&error));
                         continue;
                     }
                 },

@@ -15,7 +15,7 @@ use jvmti::{Jni, Object};
 use locks::{Mutex, Rank};
 use vmpi::ThreadId;
 
-use crate::cpu::clocks::{Clock, Mark, Timer};
+use crate::cpu::clocks::{Clock, Mark, Timer, has_ended};
 use crate::cpu::kernel_events;
 use crate::cpu::other_threads::OtherThreads;
 use crate::vm::vm_structs::VmStructs;
@@ -149,8 +149,7 @@ impl Timers {
                 };
                 armed.timers.insert(tid, thread);
             }
-            // Another thread may have ended meanwhile, which the system calls invalid.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) if has_ended(&error) => {}
             Err(_) => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
         }
     }
