@@ -60,7 +60,10 @@ fn inputs() -> tempfile::TempDir {
     for (name, content) in [
         ("old.txt", profile.as_bytes()),
         ("heap.hprof", &dump(100_000)),
-        ("rules.toml", b""),
+        (
+            "rules.toml",
+            b"[[rule]]\nclass = \"java.lang.Object\"\ncount = 1000000\n",
+        ),
         ("mutator.heap", b"class A\na = new A\ngc\n"),
     ] {
         fs::write(at.join(name), content).expect("written");

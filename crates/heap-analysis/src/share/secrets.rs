@@ -67,7 +67,7 @@ pub struct SecretRules {
     names: Vec<(String, Values)>,
 }
 
-/// Which values of a telling name are secrets.
+/// Which values of a field or key are secrets, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     All,
@@ -119,7 +119,7 @@ impl SecretRules {
     }
 
     /// Which values of a field or key of this name are secrets, if any are.
-    fn telling(&self, name: &str) -> Option<Values> {
+    fn values_of(&self, name: &str) -> Option<Values> {
         // `user.password`, `spring.datasource.password`
         let last = name.rsplit(['.', ':']).next().unwrap_or_default();
         // A shell's variables for the current and the last folder.
@@ -260,11 +260,11 @@ impl ContentVisitor for TextPass<'_> {
     }
 }
 
-/// Instances with a field of a telling name, and entries of maps with a telling key.
+/// Instances with a field that has the name of a secret, and entries of maps with such a key.
 struct FieldPass<'a> {
     heap: &'a Heap,
     columns: Columns<'a>,
-    /// Per class: name and place of telling fields.
+    /// Per class: name and place of fields with the name of a secret.
     revealing: &'a [Vec<(String, Values, Place)>],
     /// Per class: key and value of map entries.
     entries: &'a [Option<(Place, Place)>],
@@ -335,7 +335,7 @@ pub fn secrets(
             let Some(name) = heap.string(key) else {
                 continue;
             };
-            let values = rules.telling(&name);
+            let values = rules.values_of(&name);
             hits.extend(values.and_then(|values| {
                 let (array, text) = text_of(heap, value)?;
                 values
@@ -397,7 +397,7 @@ fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
             for slot in slots.iter().filter(|s| s.kind == BasicType::Object) {
                 let info = heap.class(slot.declared_in);
                 let name = &info.fields[slot.field].name;
-                if let Some(values) = rules.telling(name) {
+                if let Some(values) = rules.values_of(name) {
                     let place = Place {
                         kind: slot.kind,
                         offset: slot.offset,
@@ -436,11 +436,11 @@ fn statics<'h>(
     heap.classes().iter().flat_map(move |info| {
         let objects = info.statics.iter().filter(|s| s.kind == BasicType::Object);
         objects.filter_map(move |field| {
-            let values = rules.telling(&field.name)?;
+            let values = rules.values_of(&field.name)?;
             let value = heap.find(hprof::ObjectId(field.bits))?;
             let (array, text) = text_of(heap, value)?;
             // A constant with the name of a property or header is no secret: CREDENTIALS = "jmx.remote.credentials".
-            let secret = values.include(&text) && rules.telling(&text).is_none();
+            let secret = values.include(&text) && rules.values_of(&text).is_none();
             secret.then(|| (array, format!("field {}.{}", info.name, field.name), text))
         })
     })
@@ -522,10 +522,10 @@ mod tests {
             "apikey",
             "userPwd",
         ] {
-            assert_eq!(rules.telling(name), Some(Values::All), "{name}");
+            assert_eq!(rules.values_of(name), Some(Values::All), "{name}");
         }
         for name in ["GITHUB_TOKEN", "token", "my.secret.token", "accessKey"] {
-            assert_eq!(rules.telling(name), Some(Values::Opaque), "{name}");
+            assert_eq!(rules.values_of(name), Some(Values::Opaque), "{name}");
         }
         for name in [
             "passwordEncoder",
@@ -537,7 +537,7 @@ mod tests {
             "secretary",
             "",
         ] {
-            assert_eq!(rules.telling(name), None, "{name}");
+            assert_eq!(rules.values_of(name), None, "{name}");
         }
         assert!(Values::Opaque.include("a1b2c3d4e5"));
         assert!(!Values::Opaque.include("identifier") && !Values::Opaque.include("a token 2"));
