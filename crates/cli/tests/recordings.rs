@@ -161,10 +161,8 @@ fn check_jdk(jdk: &Jdk) {
     let allocated = sums(&of("jdk.ObjectAllocationSample"), |e| {
         (class(&e["objectClass"]), number(&e["weight"]))
     });
-    assert!(
-        allocated.contains_key("[java.lang.StringBuilder]"),
-        "{allocated:?}"
-    );
+    // The VM chooses which allocations it samples; nearly all bytes of this program are in these arrays.
+    assert!(allocated.contains_key("[byte[]]"), "{allocated:?}");
     assert_eq!(own(folder, "a.jfr", "alloc_space"), allocated);
     let entered = of("jdk.JavaMonitorEnter");
     let blocked = sums(&entered, |e| {

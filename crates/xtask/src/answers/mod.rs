@@ -12,8 +12,10 @@ pub use types::{Body, Field, Shape, Type, Types};
 /// An answer: what prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The middle of the name of its schema, `tenure.NAME/1`.
+    /// The middle of the name of its schema, `tenure.NAME/VERSION`.
     pub name: &'static str,
+    /// The end of that name.
+    pub version: u8,
     /// The commands, without `--json`.
     pub command: &'static str,
     /// The type, for an answer that names its schema itself; the others say it by `Say::NAME`.
@@ -23,6 +25,7 @@ pub struct Answer {
 const fn answer(name: &'static str, command: &'static str) -> Answer {
     Answer {
         name,
+        version: 1,
         command,
         of: None,
     }
@@ -31,8 +34,16 @@ const fn answer(name: &'static str, command: &'static str) -> Answer {
 const fn own(name: &'static str, command: &'static str, of: &'static str) -> Answer {
     Answer {
         name,
+        version: 1,
         command,
         of: Some(of),
+    }
+}
+
+impl Answer {
+    /// The name of its schema.
+    pub fn schema(&self) -> String {
+        format!("tenure.{}/{}", self.name, self.version)
     }
 }
 
@@ -69,7 +80,10 @@ pub const ANSWERS: &[Answer] = &[
     answer("report", "report -o x.json"),
     answer("diff", "diff"),
     answer("check", "check"),
-    own("baseline", "check --write-baseline", "Baseline"),
+    Answer {
+        version: 2,
+        ..own("baseline", "check --write-baseline", "Baseline")
+    },
     answer("secrets", "secrets"),
     answer("android", "android"),
     own("profile", "profile", "TopProfile"),

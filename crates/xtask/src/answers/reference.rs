@@ -27,7 +27,8 @@ pub fn reference(types: &Types) -> Result<String, String> {
             command => format!(" (`{}`)", command.replace(", ", "`, `")),
         };
         out.push_str(&format!(
-            "### tenure.{name}/1\n\n{}{command}, [schema](schema/{name}.json).\n\n",
+            "### {}\n\n{}{command}, [schema](schema/{name}.json).\n\n",
+            answer.schema(),
             of.doc.trim_end_matches('.')
         ));
         parts.table(of, &mut out);

@@ -27,7 +27,7 @@ pub fn schemas(types: &Types) -> Result<Vec<(String, Value)>, String> {
     };
     for answer in ANSWERS.iter().chain(LIVE) {
         let of = root(types, answer)?;
-        let name = format!("tenure.{}/1", answer.name);
+        let name = answer.schema();
         let mut fields = types.members(of).unwrap_or_default();
         fields.retain(|field| field.name != "schema");
         if answer.of.is_none() {
