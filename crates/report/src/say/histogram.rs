@@ -96,7 +96,7 @@ impl Say for Unreachable {
         } else {
             let threads = without_stacks(threads);
             format!(
-                " of all objects. What is only on the stacks of {threads} is among them, and is no garbage."
+                " of all objects. Not all of them need be garbage: some can be held by {threads}."
             )
         };
         Doc::new()

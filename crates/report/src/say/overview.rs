@@ -48,7 +48,7 @@ pub fn facts_doc(facts: &Facts) -> Doc {
     ));
     if facts.parked_virtual_threads > 0 {
         let threads = without_stacks(facts.parked_virtual_threads);
-        let text = format!("what is only on the stacks of {threads} counts as unreachable");
+        let text = format!("some of the unreachable objects can be held by {threads}");
         rows.push(("missing", vec![Span::Text(text)]));
     }
     Doc::new().facts(rows)

@@ -214,7 +214,7 @@ impl Stream {
         self.pending.0.len() - self.pending.1 + self.encoder.waiting()
     }
 
-    /// Ends the recording. The reader gets what is left as long as it reads. Returns the reason if the end cannot be written.
+    /// Ends the recording: writes what is left, as long as the reader takes it. Returns why the rest could not be written.
     pub(crate) fn finish(mut self) -> Option<String> {
         let mut last = Instant::now();
         while self.waiting() > 0 && last.elapsed() < PATIENCE {
