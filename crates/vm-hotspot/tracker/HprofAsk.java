@@ -4,19 +4,18 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 
 /**
- * Runs code of the program for the agent, on a thread of the agent's own: what the program's
- * options factory says of a class, and what objects say of themselves. Nothing that is thrown there
- * leaves this class; it becomes text.
+ * Runs code of the program for the agent, on a thread of the agent: the program's options factory, for a class, and
+ * toString, hashCode, equals and compareTo of objects. No exception leaves this class; exceptions become text.
  *
- * Compiled to Java 8 and kept as HprofAsk.class next to this file; a test compares the two. It is
- * defined in the boot loader when it is first needed.
+ * Compiled for Java 8 and kept as HprofAsk.class next to this file; a test compares the two. It is defined in the boot
+ * loader when it is first needed.
  */
 final class HprofAsk {
     private static final int TEXT = 1;
     private static final int HASH = 2;
     private static final int EQUAL = 4;
     private static final int ORDER = 8;
-    /** Most characters of what was thrown. */
+    /** The most characters of the text of an exception. */
     private static final int MOST = 300;
 
     private final Object[] objects;
@@ -24,24 +23,24 @@ final class HprofAsk {
     private final int ask;
     private final int limit;
 
-    // The answers, by the place of the object.
+    // The answers, by the index of the object.
     final int[] hashed;
     final int[] hashes;
     final Object[] texts;
     final Object[] faults;
-    /** Equal objects have one number, from 1. */
+    /** Equal objects have the same number, from 1. */
     final int[] groups;
-    /** Place in the order, from 1. */
+    /** Position in the order, from 1. */
     final int[] ranks;
 
-    /** Calls that have begun, and of what the last was asked. */
+    /** Number of calls that have begun; the object and method of the last call. */
     volatile int calls;
     volatile int at;
     volatile int what;
-    /** Written by the agent: no more calls. */
+    /** Set by the agent to stop further calls. */
     volatile int stop;
 
-    /** Without own, only objects whose classes are the JDK's own values are asked. */
+    /** If own is 0, only methods of objects of the JDK's value classes are called. */
     HprofAsk(Object[] objects, int own, int ask, int limit) {
         int count = objects.length;
         this.objects = objects;
@@ -56,7 +55,7 @@ final class HprofAsk {
         ranks = new int[count];
     }
 
-    /** Asks all objects, until it is stopped. */
+    /** Calls the methods of all objects, until it is stopped. */
     void run() {
         try {
             for (int i = 0; i < objects.length && stop == 0; i++) {
@@ -85,7 +84,7 @@ final class HprofAsk {
         return object != null && (own || isValue(object));
     }
 
-    /** Whether what it says of itself is code of the JDK alone; of an enum, its name. */
+    /** Whether the object's methods are only code of the JDK. Of an enum only its name is used. */
     private static boolean isValue(Object object) {
         Class<?> type = object.getClass();
         return type == String.class || type == Integer.class || type == Long.class || type == Short.class
@@ -120,13 +119,13 @@ final class HprofAsk {
         }
     }
 
-    /** As the original cut texts: so many characters, and how many are missing. */
+    /** Cuts a text like the original: limit characters, and how many are missing. */
     private static String cut(String text, int limit) {
         int more = text.length() - limit;
         return more <= 0 ? text : text.substring(0, limit) + "+" + more;
     }
 
-    /** Numbers equal objects, found by their hash codes. */
+    /** Gives equal objects the same number; finds them by their hash codes. */
     private void group() {
         int room = Integer.highestOneBit(objects.length | 1) * 2;
         int[] first = new int[room];
@@ -161,7 +160,7 @@ final class HprofAsk {
         }
     }
 
-    /** Sorts by merging, which ends whatever compareTo says. */
+    /** Merge sort, because it ends whatever compareTo returns. */
     private void order() {
         int[] from = new int[objects.length];
         int count = 0;
@@ -212,7 +211,7 @@ final class HprofAsk {
         }
     }
 
-    /** What getOptions(module, name) of a class says: "off", "FLAGS RATIO", or "!" and what went wrong. */
+    /** Calls getOptions(module, name) of the factory; returns "off", "FLAGS RATIO", or "!" and the exception. */
     static String options(String factory, String module, String name) {
         try {
             Class<?> type = Class.forName(factory, true, ClassLoader.getSystemClassLoader());
@@ -238,7 +237,7 @@ final class HprofAsk {
         return method.invoke(object);
     }
 
-    /** What was thrown, in one line. */
+    /** The exception's class and message. */
     private static String name(Throwable thrown) {
         if (thrown == null) {
             return "nothing";

@@ -1,11 +1,10 @@
 package java.lang;
 
 /**
- * Exchanges the native method that parks threads. From JDK 15 on the VM warns unless the
- * caller of the native method that does it is of the same loader.
+ * Replaces the native method that parks threads. From JDK 15 on the VM prints a warning unless the class that replaces
+ * a  native method has the same class loader.
  *
- * Compiled to Java 8 and kept as HprofPark.class next to this file; a test compares
- * the two.
+ * Compiled for Java 8 and kept as HprofPark.class next to this file; a test compares the two.
  */
 final class HprofPark {
     static void exchange(boolean on) {

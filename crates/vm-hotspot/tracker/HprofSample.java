@@ -1,21 +1,24 @@
 package java.lang;
 
 /**
- * Receives each object that Java code makes, by code that new_object_calls.rs inserts into Object's constructor
- * and behind instructions that make arrays; reports one per so many bytes to native code. For VMs before
- * 11, which do not sample themselves.
+ * Receives each object that Java code makes, from calls that new_object_calls.rs inserts into Object's constructor and
+ * after instructions that make arrays. Reports one object per interval of bytes to native code. For JDKs before 11,
+ * whose  VM does not sample allocations itself.
  *
- * It must not be instrumented itself, and calls nothing but native methods.
+ * It must not be instrumented itself, and calls only native methods.
  *
- * Compiled to Java 8 and kept as HprofSample.class next to this file; a test compares the two.
+ * Compiled for Java 8 and kept as HprofSample.class next to this file; a test compares the two.
  */
 public final class HprofSample {
-    /** Counters of bytes, each for the threads of some hashes, and so far apart that they share no cache line. */
+    /** Counters of bytes. A thread's hash selects its counter; no two counters share a cache line. */
     private static final int COUNTERS = 64;
     private static final int APART = 16;
-    /** Bytes to the next sampled object. Threads that meet in one lose some bytes to each other. */
+    /** Bytes until the next sampled object. Threads that share a counter may overwrite each other's counts. */
     private static final long[] left = new long[(COUNTERS + 1) * APART];
-    /** Sizes of instances: the identity hash of a class above, bytes below. No class is kept alive. */
+    /**
+     * Sizes of instances: the identity hash of a class in the high half, bytes in the low half. This keeps no class
+     * alive.
+     */
     private static final long[] sizes = new long[1 << 12];
 
     /** Whether objects are sampled. */
@@ -24,7 +27,7 @@ public final class HprofSample {
     static int base;
     /** Bytes of a reference. */
     static int reference;
-    /** Object alignment minus one. */
+    /** Alignment of objects in bytes, minus one. */
     static int mask;
 
     private HprofSample() {}
@@ -57,7 +60,7 @@ public final class HprofSample {
         count(made, base + bytes + mask & ~mask);
     }
 
-    /** Rows of an array of arrays, too. */
+    /** Counts an array of arrays and its rows. */
     public static void nested(Object made) {
         if (!on) return;
         if (made instanceof Object[]) for (Object row : (Object[]) made) if (row != null) nested(row);
@@ -70,7 +73,7 @@ public final class HprofSample {
         left[at] = rest < 0 ? sampled(made) : rest;
     }
 
-    /** Takes an object, and gives how many bytes are made before the next one. */
+    /** Samples an object; returns the number of bytes until the next one. */
     private static native int sampled(Object made);
 
     /** Bytes of an object. */

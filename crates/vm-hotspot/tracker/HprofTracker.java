@@ -1,104 +1,116 @@
 package java.lang;
 
 /**
- * What instrumented code calls. One object per thread holds its counters in plain
- * arrays that only this thread writes; native code reads them when a report is
- * due and is called only when something is seen for the first time, or an object
- * is to be tracked.
+ * What instrumented code calls. Each thread has one object of this class, its tracker, which holds the thread's
+ * counters in plain arrays that only this thread writes. Native code reads them for a report. It is called only when
+ * something is seen for the first time, or to track an object.
  *
- * What is called at each call or allocation is not inlined: in thousands of methods it costs the VM's compilers
- * more than it saves.
+ * The methods that are called at each call or allocation are not inlined: inlining them in thousands of methods costs
+ * the VM's compilers more than it saves.
  *
- * The class is defined in the boot loader before any class is instrumented, so it
- * must not be instrumented itself and must not call what is, nor what a program can
- * override: it uses native methods of Thread, Object and System, and of a thread's
- * id Thread.threadId, which is final and left alone by the instrumenter. Before JDK
- * 19 there is only getId, which a subclass may override; there the field is read.
- * (Names that differ by version, of threadId, Unsafe, DontInline and HprofCarrier, are
- * replaced before the class is defined.)
+ * The class is defined in the boot loader before any class is instrumented. It must not be instrumented itself, and
+ * must call neither instrumented methods nor methods that a program can override. So it uses native methods of Thread,
+ * Object and System, and for a thread's id Thread.threadId, which is final and not instrumented. Before JDK 19 there is
+ * only getId, which a subclass may override; there the field tid is read. (Names that differ between versions, of
+ * threadId, Unsafe, DontInline and HprofCarrier, are replaced before the class is defined.)
  *
- * There can be any number of virtual threads, so each has only what differs from one to
- * the other at one moment: its calling context and its open calls. What is counted is in
- * tables of its carrier, the home of all that are mounted there. No virtual thread leaves
- * its carrier inside of this class, so a table has one writer at a time; and who comes
- * back to another carrier is found out where the tracker is looked up, before anything
- * is counted.
+ * There can be any number of virtual threads, so the tracker of a virtual thread (a guest) has only its calling context
+ * and its open calls. Its counts are in tables of its carrier (the host): the carrier has a tracker, called a home, for
+ * the tables of all virtual threads that are mounted there. A virtual thread never leaves its carrier inside this
+ * class, so a table has one writer at a time. A thread that has moved to another carrier is recognized when its tracker
+ * is looked up, before anything is counted.
  *
- * Compiled to Java 8 and kept as HprofTracker.class next to this file; a test
- * compares the two.
+ * Compiled for Java 8 into HprofTracker.class next to this file; a test compares the two.
  */
 public final class HprofTracker {
-    /** Fills unused slots of tables; it has no owner. */
+    /** Fills the unused slots of tables; it has no owner. */
     static final HprofTracker noThread = new HprofTracker();
-    /** Objects of all threads that are not virtual, by thread id. */
+    /** Trackers of all threads that are not virtual, by thread id. */
     static HprofTracker[] table = {noThread};
-    /** The same while allocations are counted, else a table without threads. */
+    /** The same table while allocations are counted, otherwise a table without threads. */
     static HprofTracker[] counting = table;
     /**
-     * One of these, of the thread that was the last to notice a tick: its calls need not wait for the way through the
-     * table, a large part of the time of a call. Never that of a virtual thread, nor of one that has ended.
+     * The tracker of the thread that was the last to notice a tick of the clock. Its calls need no lookup in the table,
+     * which is a large part of the time of a call. Never the tracker of a virtual thread or of a thread that has ended.
      */
     static HprofTracker recent = noThread;
-    /** The same for allocations, as long as one thread makes nearly all; where many do, the look at it would cost more than it saves. */
+    /**
+     * The same for allocations, as long as one thread makes nearly all of them; otherwise the comparison would cost
+     * more than it saves.
+     */
     static HprofTracker alone = noThread;
-    /** The object of the thread that was the last to have many objects tracked. */
+    /** The tracker of the thread that was the last to have TURN more objects tracked. */
     static HprofTracker candidate = noThread;
-    /** Objects of the virtual threads that live and have counted something, by thread id. */
+    /** Trackers of live virtual threads that have counted something, by thread id. */
     static HprofTracker[] guests = {noThread};
-    /** Objects that virtual threads had which have ended, linked by host. */
+    /** Trackers of virtual threads that have ended, for reuse; a list linked by host. */
     static HprofTracker free;
-    /** All objects that hold tables for virtual threads. */
+    /** All trackers that hold tables for virtual threads. */
     static HprofTracker[] homes = {};
-    /** Whether there are carriers, which virtual threads are mounted on. */
+    /** Whether this VM has virtual threads, and thus carriers. */
     static final boolean hasCarriers;
-    /** Whether anything is counted. Off before VM initialisation and after death. */
+    /** Whether anything is counted: false before the VM is initialized and after its end. */
     static boolean on;
     /** Whether allocations are counted. */
     static boolean allocations;
-    /** Bits a calling context is shifted by for each call. */
+    /** By how many bits a calling context is shifted for each call. */
     static final int contextShift;
-    /** Whether the depth of stacks can be changed, so that the next two hold instead. */
+    /** Whether the depth of stacks may change; then the next two fields apply instead of contextShift. */
     static final boolean depthMayChange;
-    /** Bits a calling context is shifted by for each call. */
+    /** The present value of contextShift, if the depth may change. */
     static int shiftNow;
-    /** Makes other keys of the same contexts when the depth of stacks has changed. */
+    /** Gives equal contexts other keys after the depth of stacks has changed. */
     static long depthSalt;
     /**
-     * Nanoseconds of System.nanoTime, written about each millisecond by the clock
-     * thread; the low 8 bits count the writes. An element, not a volatile field: after
-     * reading one of those a compiler has to read all other fields again. Each call
-     * stores to an array of this type, so none keeps an old time.
+     * System.nanoTime in nanoseconds, written about every millisecond by the clock thread; the low 8 bits count the
+     * writes. It is an array element and not a volatile field, because after reading a volatile field the compiler has
+     * to read all other fields again. Each call stores to an array of this type, so the compiler never keeps an old
+     * time in a register.
      */
     static final long[] clock = new long[1];
-    /** Whether times are the CPU time of the thread. */
+    /** Whether times are CPU times of the thread, and not elapsed time. */
     static final boolean perThread;
-    /** Nanoseconds that reading the elapsed time takes. */
+    /** Nanoseconds that it takes to read the elapsed time. */
     static final long overhead;
-    /** Reads the field tid of Thread; null where threads have a final threadId. */
+    /** Reads the field tid of Thread; null where Thread has a final method threadId. */
     static final sun.misc.Unsafe unsafe;
-    /** Where tid is. */
+    /** Offset of the field tid. */
     static final long tid;
-    /** Bytes before the elements of an array, by type code of newarray (2: reference). */
+    /** Bytes before the elements of an array, by the type code of newarray (2: references). */
     static final int[] arrayBase = new int[12];
-    /** Binary logarithm of an element's width, by type code. */
+    /** Binary logarithm of an element's width in bytes, by type code. */
     static final int[] arrayShift = new int[12];
-    /** Object alignment minus one. */
+    /** Alignment of objects in bytes, minus one. */
     static final int alignMask;
-    /** Sites that make very many objects have only a part of them tracked. */
+    /** Whether only a part of the objects is tracked at sites that make very many. */
     static final boolean adaptive;
-    /** Binary logarithm of the objects of a site that are all tracked, if the thread has few sites. */
+    /**
+     * With adaptive: binary logarithm of the number of objects per site that are all tracked, if the thread has few
+     * sites.
+     */
     static final int exactShift;
-    /** Stacks are sampled, and a context is one allocating instruction, or 0 where none with inserted code allocates. */
+    /**
+     * Whether stacks are sampled. Then a context is one allocating instruction, or 0 where the allocating code has no
+     * inserted code.
+     */
     static final boolean stacksSampled;
-    /** The same is at least this once very many objects were tracked, however many sites the thread has. */
+    /**
+     * The least value of exactShift that is used after very many objects were tracked, however many sites the thread
+     * has.
+     */
     private static final int LEAST_EXACT = 6;
-    /** So many objects of a thread are tracked until it is looked up whether other threads had some tracked, too; a power of two. */
+    /**
+     * After this many tracked objects, a thread checks whether other threads had objects tracked, too; a power of two.
+     */
     private static final int TURN = 256;
-    /** As LEAST_EXACT, but for all sites of a thread together it is 62 - MANY_EXACT - 2 then: a table has four places or more for each site. */
+    /**
+     * Limits exactShift in the same case to sitesShift - MANY_EXACT. For all sites of a thread together that is 62 -
+     * MANY_EXACT - 2, because a table has at least four slots for each site.
+     */
     private static final int MANY_EXACT = 43;
 
-    // Set by native code before anything is counted; not constants to the compiler,
-    // but to the JIT.
+    // Set by native code before anything is counted. The values here keep javac from treating the fields as constants;
+    // the JIT does treat them as constants.
     static {
         contextShift = 12;
         depthMayChange = false;
@@ -113,112 +125,123 @@ public final class HprofTracker {
         stacksSampled = false;
     }
 
-    /** Bits of a site's number that count sites, as where the code is inserted. */
+    /** Low bits of a site's number, which count the sites of its class; as in the instrumenter. */
     private static final int SITE_BITS = 28;
 
-    /** Spreads keys over table slots: 2^64 divided by the golden ratio. */
+    /** Spreads keys over the slots of a table: 2^64 divided by the golden ratio. */
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
 
-    // A node of calling contexts, in its thread's stack and edges, carries these bits.
-    /** The number itself. */
+    // Bits of a word that names a node (a calling context), in the stack and in the edges of a thread.
+    /** The node's number. */
     private static final long NODE = 0x7fffffffL;
-    /** Each stretch of time in it is measured. */
+    /** Each stretch of time in the node is measured. */
     private static final long EACH = 1L << 31;
     /** In edges: one call. */
     private static final long CALL = 1L << 32;
-    /** In edges: binary logarithm of the calls that native code takes over before a report is due, so that there is room for others. */
+    /**
+     * In edges: binary logarithm of the number of calls at which native code collects the count before the next report,
+     * so that it does not overflow.
+     */
     private static final int CARRIED_LOG2 = 22;
-    /** In the stack: the call above it is measured. */
+    /** In the stack: the call that began here is measured. */
     private static final long MEASURED = 1L << 33;
-    /** In the stack: the stretch of time that runs is measured. */
+    /** In the stack: the present stretch of time is measured. */
     private static final long TIMED = 1L << 34;
-    /** In the stack: the clock has ticked since the call; the word above is its time before. */
+    /** In the stack: the clock has ticked since the call; the next word is its time before that. */
     private static final long CROSSED = 1L << 35;
-    /** In the stack: how many calls the measured one stands for, as a power of two. */
+    /** In the stack: position of the binary logarithm of the number of calls that the measured one stands for. */
     private static final int WEIGHT = 40;
 
-    /** Stretches of a node that are all measured; of the others, if they are short, one of SOME. */
+    /**
+     * The first stretches of a node, which are all measured. If they are short, one of 2^SOME_LOG2 later ones is
+     * measured.
+     */
     private static final int MANY = 256;
-    /** Binary logarithm of the mean nanoseconds beyond which all are measured. */
+    /** Binary logarithm of the mean length in nanoseconds beyond which all stretches are measured. */
     private static final int LONG_LOG2 = 12;
     private static final int SOME_LOG2 = 8;
-    /** Nanoseconds up to which a stretch or call is measured as one of SOME. */
+    /** Nanoseconds up to which a stretch or call is measured as one of 2^SOME_LOG2. */
     private static final long SHORT = 1 << 15;
-    /** Nanoseconds between two ticks, about. */
+    /** Approximate nanoseconds between two ticks of the clock. */
     private static final long TICK = 1060000;
 
-    /** The thread this belongs to. Others look whether they are it (recent), so it is in no cache line with what it counts. */
+    /** The thread of this tracker. Other threads read it (recent), so it shares no cache line with the counters. */
     @jdk.internal.vm.annotation.Contended
     Thread owner;
-    /** Number by which native code knows the tables. */
+    /** The number of the tables in native code. */
     int id;
-    /** Of a virtual thread: where its tables are. Of a carrier and of a home: the next home of this carrier. */
+    /**
+     * Of a virtual thread: the tracker that has its tables. Of a carrier and of a home: the next home of this carrier.
+     */
     HprofTracker home;
-    /** Of a virtual thread: the object of the carrier that it was mounted on when its tables were taken. */
+    /** Of a virtual thread: the tracker of the carrier that it was mounted on when it got its tables. */
     HprofTracker host;
-    /** Of a carrier: the virtual thread that used its tables last. */
+    /** Of a carrier: the tracker of the virtual thread that used its tables last. */
     HprofTracker guest;
-    /** Of a virtual thread and of a home: whose counts are kept together. */
+    /** Of a virtual thread and of a home: the group of virtual threads whose counts are kept together. */
     int kind;
 
-    /** Calling context of the code that runs: the last call sites, shifted together. */
+    /** Calling context of the running code: the last call sites, shifted and added. */
     long context;
     /**
-     * Allocation sites: key, objects, bytes, and a word whose low half is the follow
-     * mask (every mask+1st is tracked) and whose high half is the site's number.
+     * Allocation sites, four words each: key, objects, bytes, and a word whose low half is the tracking mask (one of
+     * mask + 1 objects is tracked) and whose high half is the site's number.
      */
     long[] sites;
     /** 64 minus the binary logarithm of the length of sites. */
     int sitesShift;
-    /** Objects that native code is to track, once there are as many as fit; null if each is tracked at once. */
+    /** Objects that native code will track when the array is full; null if each object is tracked immediately. */
     Object[] pending;
-    /** Of each pending object: the last word of its site, bytes if it is an array. */
+    /** Two words for each pending object: the last word of its site; its size in bytes if it is an array. */
     long[] pendingWords;
-    /** How many are pending; volatile, so that who reads it finds that many entries whole. */
+    /** How many objects are pending; volatile, so that a reader finds that many complete entries. */
     volatile int pendingCount;
-    /** How many of these native code has taken over already. */
+    /** How many of the pending objects native code has read already. */
     int peeked;
     /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
     boolean muteNewArray;
 
-    /** Open calls: the node before the call, and the clock at the call once it has ticked. */
+    /** Open calls, two words each: the node before the call; the clock at the call, stored when the clock ticks. */
     long[] stack;
     /** How many objects of the thread were tracked. */
     int tracked;
-    /** Used part of the stack. */
+    /** Words of the stack in use. */
     int depth;
-    /** When the measured ones of the open calls began, like start. */
+    /** The start time of each measured open call, like start. */
     long[] starts;
-    /** How often larger ones were wanted since there was memory for them. */
+    /** How often larger arrays were needed since memory for them was last available. */
     int refused;
-    /** The present calling context as a number given by native code. */
+    /** The present calling context: a number given by native code. */
     long node;
-    /** Known transitions: (node, method); the node after the call and, in the upper half, how often it was called. */
+    /**
+     * Known calls, two words each: node and method; the node after the call and, in the upper half, the number of
+     * calls.
+     */
     long[] edges;
     /** 64 minus the binary logarithm of the length of edges. */
     int edgesShift;
-    /** Per node: own time, time with callees, stretches of time measured. */
+    /** For each node: own time, time with callees, number of measured stretches. */
     long[] costs;
-    /** CPU time of the thread like clock, if that is what is measured; else and where it cannot be known 0. */
+    /** CPU time of the thread, in the form of clock; 0 if elapsed time is measured or the CPU time is not known. */
     volatile long cpu;
     /** The clock when the present stretch of time began. */
     long seen;
-    /** When it began, and what reading the time took, if it is measured, else 0. */
+    /** If the present stretch is measured, its start time plus the time that reading it took; otherwise 0. */
     long start;
-    /** How many stretches it stands for, as a power of two. */
+    /** Binary logarithm of the number of stretches that the present one stands for. */
     int shift;
-    /** Calls until one is measured; 0 while a stretch is, so that its end is not missed. */
+    /** Calls until the next one is measured; 0 while a stretch is measured, so that its end is not missed. */
     int countdown;
-    /** The countdown when the present stretch began. */
+    /** The value of countdown when the present stretch began. */
     int rest;
-    /** Of the random numbers that the countdown begins with, and that decide which stacks are sampled. */
+    /** State of the random numbers that countdown starts with and that decide which stacks are sampled. */
     long noise;
 
     private static int id(Thread thread) {
         return (int) (unsafe != null ? unsafe.getLong(thread, tid) : thread.getId());
     }
 
-    /** The current thread's object, or null if it is not to be tracked. */
+    /** The current thread's tracker, or null if nothing is counted for it. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
         HprofTracker[] all = table;
@@ -229,7 +252,7 @@ public final class HprofTracker {
         return find(thread);
     }
 
-    /** The same for calls, if it is where one looks first, else null. */
+    /** The thread's tracker if it is in one of the two places that calls look in first, otherwise null. */
     private static HprofTracker near(Thread thread) {
         HprofTracker found = recent;
         if (found.owner == thread) {
@@ -240,7 +263,7 @@ public final class HprofTracker {
         return found.owner == thread ? found : null;
     }
 
-    /** The current thread's object, or null if its allocations are not to be counted. */
+    /** The current thread's tracker, or null if its allocations are not counted. */
     private static HprofTracker counter() {
         Thread thread = Thread.currentThread();
         HprofTracker found = alone;
@@ -256,8 +279,8 @@ public final class HprofTracker {
     }
 
     /**
-     * The object of a thread that is not at its place. All code of a virtual thread gets here, so it is one call there: a compiler
-     * would put the whole into each method.
+     * The tracker of a thread that is not in its first slot. All code of a virtual thread gets here. It is not inlined:
+     * the compiler would copy the whole lookup into each method.
      */
     @jdk.internal.vm.annotation.DontInline
     private static HprofTracker find(Thread thread) {
@@ -274,7 +297,7 @@ public final class HprofTracker {
         return found != null ? found : enroll(thread);
     }
 
-    /** The object of a thread in a table, or null. */
+    /** The tracker of a thread in a table, or null. */
     private static HprofTracker among(HprofTracker[] all, Thread thread) {
         for (int i = 0, at = id(thread); i < 8; i++) {
             HprofTracker found = all[at + i & all.length - 1];
@@ -285,7 +308,7 @@ public final class HprofTracker {
         return null;
     }
 
-    /** The object of a virtual thread, with the tables of its carrier. */
+    /** The tracker of a virtual thread, with the tables of its carrier. */
     private static HprofTracker mounted(Thread thread, Thread carrier) {
         HprofTracker[] all = table;
         HprofTracker host = all[id(carrier) & all.length - 1];
@@ -316,7 +339,7 @@ public final class HprofTracker {
         while (home != null && home.kind != guest.kind) {
             home = home.home;
         }
-        // Costs have room for all nodes that the thread has been in.
+        // The costs of the home need an entry for every node that the thread has been in.
         if (home == null || guest.costs != null && guest.costs.length > home.costs.length) {
             home = house(host, guest);
             if (home == null) {
@@ -335,7 +358,7 @@ public final class HprofTracker {
         return guest;
     }
 
-    /** What it has of its own begins anew: another thread had it. Its CPU time is not known. */
+    /** Resets a tracker that another virtual thread had. The CPU time of a virtual thread is not known. */
     private void begin() {
         context = 0;
         node = 0;
@@ -345,12 +368,12 @@ public final class HprofTracker {
         muteNewArray = false;
     }
 
-    /** At the entry of a method: what its contexts have in common, with the number of the sites of its class. */
+    /** At the entry of a method: the common part of its contexts, with the number of the sites of its class added. */
     public static long context(HprofTracker tracker, long sites) {
         return tracker == null ? 0 : (tracker.context << (depthMayChange ? shiftNow : contextShift)) + sites;
     }
 
-    /** Control is about to leave through a call site, or something is allocated there. */
+    /** Before a call or an allocation at a call site: stores its context. */
     public static void at(HprofTracker tracker, long context, int site) {
         if (tracker != null) {
             tracker.context = context + number(site);
@@ -358,8 +381,8 @@ public final class HprofTracker {
     }
 
     /**
-     * What a site adds to the number of its class: itself in the low bits, noise above. A compiler knows it when it
-     * compiles a call of {@link #at}.
+     * What a site adds to the number of its class: its own number in the low bits, a hash of it above. The JIT computes
+     * it when it compiles a call of {@link #at}.
      */
     private static long number(int site) {
         long noise = site * 0x9E3779B97F4A7C15L;
@@ -367,12 +390,12 @@ public final class HprofTracker {
         return (noise << SITE_BITS) + site;
     }
 
-    /** At the entry of a method that the VM calls by itself: the context of what it interrupts. */
+    /** At the entry of a method that the VM calls by itself: the context of the interrupted code. */
     public static long found(HprofTracker tracker) {
         return tracker == null ? 0 : tracker.context;
     }
 
-    /** The same where its own context is that of the stack at hand from here on. */
+    /** The same, and from here on the context is that of the present stack. */
     public static long called(HprofTracker tracker) {
         if (tracker == null) {
             return 0;
@@ -382,16 +405,16 @@ public final class HprofTracker {
         return before;
     }
 
-    /** At its end: the interrupted call continues where it was. */
+    /** At the end of such a method: restores the context of the interrupted code. */
     public static void back(HprofTracker tracker, long context) {
         if (tracker != null) {
             tracker.context = context;
         }
     }
 
-    // Where stacks are sampled, the context is that of one instruction, from there to the count of its object.
+    // If stacks are sampled, the context is one instruction, from that instruction to the count of its object.
 
-    /** The site of an instruction that is about to call a constructor, or has made an array or copy. */
+    /** Stores the site of an instruction that is about to call a constructor, or has made an array or a copy. */
     @jdk.internal.vm.annotation.DontInline
     public static void here(long sites, int site) {
         HprofTracker tracker = counter();
@@ -400,7 +423,10 @@ public final class HprofTracker {
         }
     }
 
-    /** At the entry of a constructor that runs other code before it calls the next one: the site of its object. */
+    /**
+     * At the entry of a constructor that runs other code before it calls the next constructor: takes the site of its
+     * object.
+     */
     @jdk.internal.vm.annotation.DontInline
     public static long held() {
         HprofTracker tracker = counter();
@@ -412,7 +438,7 @@ public final class HprofTracker {
         return site;
     }
 
-    /** Before it calls the next one. */
+    /** Before such a constructor calls the next one: stores the site again. */
     @jdk.internal.vm.annotation.DontInline
     public static void hold(long site) {
         HprofTracker tracker = counter();
@@ -421,7 +447,7 @@ public final class HprofTracker {
         }
     }
 
-    /** The next object is not of this site, unless an instruction comes before it. */
+    /** Clears the site, so that the next object does not belong to it unless an instruction stores it again. */
     private void counted() {
         if (stacksSampled) {
             context = 0;
@@ -460,7 +486,7 @@ public final class HprofTracker {
         return arrayBase[kind] + ((long) length << arrayShift[kind]) + alignMask & ~alignMask;
     }
 
-    /** After multianewarray: the array and the arrays in it. */
+    /** After multianewarray: counts the array and the arrays in it. */
     @jdk.internal.vm.annotation.DontInline
     public static void nested(Object made) {
         HprofTracker tracker = counter();
@@ -541,7 +567,7 @@ public final class HprofTracker {
     private void count(Object made, long key, long bytes) {
         long[] all = sites;
         if (all == null) {
-            return; // Code of a recording that has ended, in a thread that is known to another one.
+            return; // The code belongs to a recording that has ended; the thread is already known to the next one.
         }
         int at = (int) (key * SPREAD >>> sitesShift) & -4;
         if (all[at] != key && (at = probe(all, at, key)) < 0) {
@@ -549,7 +575,7 @@ public final class HprofTracker {
             return;
         }
         long objects = all[at + 1] + 1;
-        // Of sampled stacks none may be preferred, so the objects are picked in an order without a period.
+        // If stacks are sampled, the tracked objects are picked without a period, so that no stack is preferred.
         if (((stacksSampled ? objects * SPREAD >>> 32 : objects) & (int) all[at + 3]) == 0) {
             follow(made, all, at, bytes);
             return;
@@ -558,7 +584,7 @@ public final class HprofTracker {
         all[at + 2] += bytes;
     }
 
-    /** Where a key is whose first place another one has; negative if it is new. */
+    /** The slot of a key whose first slot is taken by another key; negative if the key is new. */
     @jdk.internal.vm.annotation.DontInline
     private static int probe(long[] all, int at, long key) {
         while (all[at] != key) {
@@ -571,8 +597,8 @@ public final class HprofTracker {
     }
 
     /**
-     * Counts an object and has it tracked until it dies, at once or when as many are pending as fit. Seldom called for
-     * sites that make much.
+     * Counts an object and has it tracked until it is freed: immediately, or when the array of pending objects is full.
+     * Rarely called for sites that make many objects.
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
@@ -584,8 +610,8 @@ public final class HprofTracker {
         HprofTracker keeper = host == null ? this : home;
         boolean isFull = false;
         int exact = exactShift;
-        // Tracked or pending before it is counted: who reads the counts and then what is pending finds each object that
-        // it has the count of.
+        // The object is tracked or pending before it is counted, so that a reader of the counts and then of the pending
+        // objects finds each object that was counted.
         if (keeper.pending != null) {
             isFull = keeper.gather(made, how, bytes);
         } else if (track(made, keeper.id, how, bytes) != 0) {
@@ -606,7 +632,10 @@ public final class HprofTracker {
         }
     }
 
-    /** Makes this the first one that allocations compare if its thread was also the last one here, else none. Seldom called: all threads read what it writes. */
+    /**
+     * Makes this the tracker that allocations check first (alone) if its thread was also the last one here, otherwise
+     * none. Rarely called, because all threads read what it writes.
+     */
     private void turn() {
         HprofTracker last = candidate;
         if (last != this) {
@@ -618,14 +647,14 @@ public final class HprofTracker {
         }
     }
 
-    /** Keeps an object that is to be tracked; whether it is time to take over what is pending. */
+    /** Adds a pending object; returns whether native code should take over the pending objects now. */
     private boolean gather(Object made, long how, long bytes) {
         int count = pendingCount;
         pendingWords[count << 1] = how;
         pendingWords[(count << 1) + 1] = bytes;
         pending[count++] = made;
         pendingCount = count;
-        // Large ones are not held back: the program may be short of memory.
+        // Large objects are not kept pending, because the program may be short of memory.
         return count == pending.length || bytes > 512;
     }
 
@@ -640,16 +669,16 @@ public final class HprofTracker {
     }
 
     /**
-     * Has the stack of an object sampled, that of all of the first ones of a site and then of a random choice that becomes
-     * rarer: of 2^n objects that follow the first 2^n of them, about 2^(n / 4 + 2) are sampled. Each stands for as many as
-     * it was chosen from.
+     * Samples the stack of all of the first objects of a site, and then of a random choice that becomes rarer: after
+     * the first 2^n objects, about 2^(n / 4 + 2) of the next 2^n are sampled. Each stands for as many objects as it was
+     * chosen from.
      */
     private void sampleSome(long objects, long how) {
         int rarity = (60 - Long.numberOfLeadingZeros(objects)) * 3 >> 2;
         int picked = Integer.bitCount((int) how);
         int more = rarity - picked;
         if (more > 0) {
-            // Each thread has its own increment, which is odd.
+            // The increment is odd and differs between threads.
             noise = noise * 6364136223846793005L + 1442695040888963407L + ((long) id << 1);
             if (noise >>> 64 - more != 0) {
                 return;
@@ -659,9 +688,10 @@ public final class HprofTracker {
         sample(this, how, picked);
     }
 
-    // In what follows all that is seldom is called last: a compiler keeps in memory what is needed after a call.
+    // In the following methods the rare case is a call at the very end, because the compiler keeps values in memory
+    // that are needed after a call.
 
-    /** A method begins; the result is to be given back at its end. */
+    /** At the beginning of a method. The result must be passed to exit at its end. */
     @jdk.internal.vm.annotation.DontInline
     public static int enter(int method) {
         Thread thread = Thread.currentThread();
@@ -679,7 +709,7 @@ public final class HprofTracker {
         int at = depth;
         long[] open = stack;
         if (open == null) {
-            return -1; // As in count.
+            return -1; // See count.
         }
         if (at + 2 > open.length) {
             return growStack() ? pushHere(method) : -1;
@@ -691,7 +721,7 @@ public final class HprofTracker {
         long key = before << 33 | method;
         long[] all = edges;
         int slot = place(before, method);
-        // Both are read before they are compared, so that the VM checks one index only.
+        // Both are read before the comparison, so that the VM checks only one index.
         long known = all[slot];
         long word = all[slot + 1];
         if (known != key) {
@@ -702,25 +732,25 @@ public final class HprofTracker {
         return lead(at, key, now, word);
     }
 
-    /** The same, called: after what is seldom. */
+    /** Calls push without inlining it, for rare cases. */
     @jdk.internal.vm.annotation.DontInline
     private int pushHere(int method) {
         return push(method);
     }
 
-    /** A method has begun: the word of its edge leads to its node. */
+    /** A method has begun; word is the second word of its edge and has its node. */
     private int lead(int at, long key, long now, long word) {
         node = word & (NODE | EACH);
         int left = countdown - 1;
         countdown = left;
-        // The highest bit of an int is that of EACH.
+        // EACH is the highest bit of an int.
         if (((int) word | left) < 0 || now != seen) {
             return entered(at, key, now);
         }
         return at;
     }
 
-    /** A method begins that leads to no other code; the result is to be given back at its end. */
+    /** At the beginning of a method that calls no other code. The result must be passed to exit at its end. */
     @jdk.internal.vm.annotation.DontInline
     public static int leaf(int method) {
         Thread thread = Thread.currentThread();
@@ -734,7 +764,10 @@ public final class HprofTracker {
         return tracker == null ? -1 : tracker.touch(method);
     }
 
-    /** Counts a call that no one can find open, unless time is measured: then it is one like others. */
+    /**
+     * Counts a call without putting it on the stack, because no other code runs during it. If time is measured, it is
+     * treated like other calls.
+     */
     private int touch(int method) {
         long now = perThread ? cpu : clock[0];
         long present = node;
@@ -743,7 +776,7 @@ public final class HprofTracker {
         int slot = place(present, method);
         int left = countdown - 1;
         if (all == null) {
-            return -1; // As in count.
+            return -1; // See count.
         }
         long known = all[slot];
         long word = all[slot + 1];
@@ -755,7 +788,7 @@ public final class HprofTracker {
         return -1;
     }
 
-    /** A method has begun whose edge is not at its first place, or new. */
+    /** A method has begun whose edge is not in its first slot, or is new. */
     @jdk.internal.vm.annotation.DontInline
     private int step(int at, long key, long now, int slot) {
         long[] all = edges;
@@ -769,14 +802,14 @@ public final class HprofTracker {
     }
 
     /**
-     * The first place of the edge from a node by a method: that of its key, with the product in two parts, because one is
-     * known long before the node, which comes back from memory.
+     * The first slot of the edge with this node and method. The product of its key is computed in two parts, because
+     * the one of the method is known long before the node, which is loaded from memory.
      */
     private int place(long before, int method) {
         return (int) (before * (SPREAD << 33) + method * SPREAD >>> edgesShift) & -2;
     }
 
-    /** Where an edge is, or -1. */
+    /** The slot of an edge, or -1. */
     private int slot(long key) {
         long[] all = edges;
         int slot = (int) (key * SPREAD >>> edgesShift) & -2;
@@ -789,7 +822,7 @@ public final class HprofTracker {
         return slot;
     }
 
-    /** The node that the edge leads to has been measured enough to be measured now and then. */
+    /** From now on the node that the edge leads to is measured only now and then. */
     private void settle(long key) {
         int slot = slot(key);
         if (slot >= 0) {
@@ -797,7 +830,7 @@ public final class HprofTracker {
         }
     }
 
-    /** Has native code take over the calls of an edge if they are many. */
+    /** Lets native code collect the number of calls of an edge if it is large. */
     private void carryMany(long key) {
         int slot = slot(key);
         if (slot >= 0 && edges[slot + 1] >>> 32 + CARRIED_LOG2 != 0) {
@@ -805,7 +838,10 @@ public final class HprofTracker {
         }
     }
 
-    /** False if memory is short: the program has not requested any, so it receives no error, and the call is not counted. */
+    /**
+     * Returns false if there is no memory. The call is then not counted; the program gets no error, because it has not
+     * requested the memory.
+     */
     @jdk.internal.vm.annotation.DontInline
     private boolean growStack() {
         if (!mayGrow()) {
@@ -823,14 +859,14 @@ public final class HprofTracker {
         return true;
     }
 
-    /** The method that began with the result {@code at} ends. */
+    /** At the end of a method: {@code at} is the result of enter or leaf. */
     public static void exit(int at) {
         if (at >= 0) {
             end(at);
         }
     }
 
-    /** The same, of a call that is on the stack of open calls. */
+    /** The same for a call that is on the stack of open calls. */
     @jdk.internal.vm.annotation.DontInline
     private static void end(int at) {
         Thread thread = Thread.currentThread();
@@ -850,7 +886,7 @@ public final class HprofTracker {
         }
     }
 
-    /** The method that began with the result {@code at} catches an exception. */
+    /** In an exception handler: {@code at} is the result of enter for this method. */
     @jdk.internal.vm.annotation.DontInline
     public static void caught(int at) {
         HprofTracker tracker = at < 0 ? null : get();
@@ -875,7 +911,7 @@ public final class HprofTracker {
         }
     }
 
-    /** Ends all calls from {@code at} on: those above the last were ended by an exception. */
+    /** Ends all calls from {@code at} on. An exception has ended all but the first of them. */
     @jdk.internal.vm.annotation.DontInline
     private void popAll(int at) {
         while (depth > at) {
@@ -883,21 +919,19 @@ public final class HprofTracker {
         }
     }
 
-    // How time is measured. Between two calls of enter or exit lies a stretch of time that
-    // one node spends. Reading the time at each would cost more than short methods take. So
-    // a node's first stretches are all measured, and all if they take long on average. Of
-    // later short ones a random choice is, each counting for as many as it was chosen from,
-    // up to a length of SHORT; what is longer is measured by the clock: a stretch that
-    // still runs SHORT after a tick gets the whole time of that tick. On average each
-    // stretch thus gets what it took, and none is preferred: one of length L beyond SHORT
-    // contains such a tick as often as L - SHORT is contained in the time between two.
-    // Calls, with all they call, likewise.
+    // How time is measured. The time between two calls of enter or exit is called a stretch; it belongs to one node.
+    // Reading the time at each enter and exit would cost more than short methods take. So only the first stretches of a
+    // node are all measured, and all later ones if they are long on average. Of later short stretches a random choice
+    // is measured. Each of these counts for as many as it was chosen from, but only up to a length of SHORT. Time
+    // beyond SHORT is measured by the clock: a stretch that still runs SHORT after a tick gets the whole time between
+    // two ticks. On average each stretch thus gets the time that it took: a stretch of length L beyond SHORT contains
+    // such a tick with a probability of (L - SHORT) / TICK. Calls with their callees are measured in the same way.
 
     private static long time(HprofTracker tracker) {
         return !perThread ? System.nanoTime() : tracker.cpu == 0 ? 0 : cpuTime();
     }
 
-    /** What the clock says was longer than SHORT, of what began and ended with these ticks. */
+    /** The time beyond SHORT, by the clock, of a stretch or call that began and ended at these clock values. */
     private static long beyond(long from, long to, long time) {
         if (from == to) {
             return 0;
@@ -908,7 +942,7 @@ public final class HprofTracker {
         return (to - from & 0xff) == 1 ? 0 : to - from - TICK;
     }
 
-    /** What something measured stands for. */
+    /** The time that a measured stretch or call stands for. */
     private static long weighted(long spent, int weight) {
         if (spent <= 0) {
             return 0;
@@ -916,9 +950,9 @@ public final class HprofTracker {
         return weight == 0 ? spent : (spent < SHORT ? spent : SHORT) << weight;
     }
 
-    // The slow parts are never inlined: what contains them would be too large to be.
+    // The slow parts are never inlined, because their callers would become too large to be inlined.
 
-    /** The slow part of a method's begin: {@code at} is where it stands in the stack, and the result. */
+    /** The slow part of a method's beginning: {@code at} is its position in the stack and the result. */
     @jdk.internal.vm.annotation.DontInline
     private int entered(int at, long key, long now) {
         boolean wasTimed = start != 0;
@@ -955,7 +989,7 @@ public final class HprofTracker {
         return at;
     }
 
-    /** Whether the node with these costs is measured now and then only; if not, once more now. */
+    /** Whether the node with these costs is measured only now and then; if not, counts one more measurement. */
     private boolean isKnown(int at) {
         long measured = costs[at + 2];
         if (measured >= MANY && costs[at] >> LONG_LOG2 < measured) {
@@ -965,13 +999,16 @@ public final class HprofTracker {
         return false;
     }
 
-    /** Each attempt may cost the program a collection, so there are fewer and fewer of those that fail. */
+    /**
+     * Whether to try to enlarge an array. Each failed attempt may cost the program a garbage collection, so the
+     * attempts become rarer.
+     */
     private boolean mayGrow() {
         int tried = ++refused;
         return (tried & tried - 1) == 0;
     }
 
-    /** False if memory is short. */
+    /** Returns false if there is no memory. */
     private boolean growStarts() {
         if (!mayGrow()) {
             return false;
@@ -990,11 +1027,11 @@ public final class HprofTracker {
         return true;
     }
 
-    /** The slow part of a method's end, of the node with these costs. */
+    /** The slow part of a method's end; present is the position of its node's costs. */
     @jdk.internal.vm.annotation.DontInline
     private void left(int at, int present, long now) {
         if (host != null) {
-            // It may have come to another carrier since it was looked up.
+            // The thread may have moved to another carrier since its tracker was looked up.
             find(owner);
         }
         if (now != seen) {
@@ -1028,7 +1065,7 @@ public final class HprofTracker {
         }
     }
 
-    /** The clock has ticked during the open calls up to {@code at}; since the last ones that know. */
+    /** The clock has ticked: marks the open calls up to {@code at} that are not marked yet. */
     private void cross(int at) {
         if (recent != this && host == null) {
             recent = this;
@@ -1040,7 +1077,7 @@ public final class HprofTracker {
         }
     }
 
-    /** A stretch of the node with these costs has ended; the time, or 0 if it was not read. */
+    /** A stretch of the node with these costs has ended. Returns the time, or 0 if it was not read. */
     private long endStretch(int present, long now) {
         long from = seen;
         long begun = start;
@@ -1062,7 +1099,7 @@ public final class HprofTracker {
         return time;
     }
 
-    /** A stretch begins that is measured; {@code at} is the last open call. The result is start. */
+    /** A measured stretch begins; {@code at} is the last open call. The result is start. */
     private long beginStretch(int weight, int at) {
         shift = weight;
         rest = countdown;
@@ -1074,9 +1111,9 @@ public final class HprofTracker {
     }
 
     /**
-     * The time, read last, and what reading it takes. That of the CPU is asked of the system, which
-     * takes a microsecond or so, more when the processor has done other work since or others have
-     * it too; hence twice: what the first costs is not counted, and the second says what it costs now.
+     * The time plus what reading it takes. Reading the CPU time is a system call of about a microsecond, longer if the
+     * processor has done other work in between or is shared. So it is read twice: the cost of the first call is not
+     * counted, and the difference is the present cost of a call.
      */
     private long begun() {
         if (!perThread) {
@@ -1090,7 +1127,7 @@ public final class HprofTracker {
         return time + (time - first);
     }
 
-    /** Calls a native method, and answers where Thread.tid is; before anything is counted. */
+    /** Before anything is counted: calls a native method, and stores the offset of Thread.tid in the array. */
     private static void prepare(long[] answer) throws NoSuchFieldException {
         cpuTime();
         if (unsafe != null) {
@@ -1098,47 +1135,47 @@ public final class HprofTracker {
         }
     }
 
-    /** Makes the object of a thread that is not virtual, or answers null. */
+    /** Makes the tracker of a thread that is not virtual; null if it cannot. */
     private static native HprofTracker enroll(Thread thread);
 
-    /** Makes the object of a virtual thread, or answers null. */
+    /** Makes the tracker of a virtual thread; null if it cannot. */
     private static native HprofTracker lodge(Thread thread);
 
-    /** Finds the carrier a home with tables large enough for the virtual thread, or answers null. */
+    /** Gives the carrier a home with tables that are large enough for the virtual thread; null if it cannot. */
     private static native HprofTracker house(HprofTracker host, HprofTracker guest);
 
-    /** Counts an allocation of a key not seen before, and enters the key. */
+    /** Counts an allocation with a new key, and adds the key. */
     private static native void site(HprofTracker tracker, Object made, long key, long bytes);
 
-    /** Makes the context one of the stack at hand. */
+    /** Sets the context to one of the present stack. */
     private static native void upcall(HprofTracker tracker);
 
-    /** Whether an allocation is at the stack of its site; for each power of two of them. */
+    /** Checks that the present stack is the one of the allocation's site; called when the count is a power of two. */
     private static native void check(HprofTracker tracker, long how);
 
-    /** Reads the stack of an object that is at hand; it stands for 2^weight of its site. */
+    /** Reads the present stack, for an object that stands for 2^weight objects of its site. */
     private static native void sample(HprofTracker tracker, long how, int weight);
 
-    /** Tracks the pending objects until they die. */
+    /** Tracks the pending objects until they are freed. */
     private static native void drain(HprofTracker tracker);
 
     /**
-     * Tracks one object for the tables with this number; the rest is what would be pending of it. Not 0 if very many were
-     * tracked, so that fewer of each site will do.
+     * Tracks one object for the tables with this number; the other arguments are those of a pending object. Not 0 if
+     * very many objects were tracked, so that fewer of each site are sufficient.
      */
     private static native int track(Object made, int tables, long how, long bytes);
 
-    /** The node after a call not seen before; enters the edge. */
+    /** The node after a call that is new; adds the edge. */
     private static native int edge(HprofTracker tracker, long key);
 
-    /** Takes over the calls of the edge at a place. */
+    /** Collects the number of calls of the edge in a slot. */
     private static native void carry(HprofTracker tracker, int slot);
 
     /** CPU time of the current thread. */
     private static native long cpuTime();
 }
 
-/** Stands for java.lang.Thread, whose method of this name the compiler of JDK 8 does not know. */
+/** Stands for java.lang.Thread, because javac of JDK 8 does not know its method of this name. */
 final class HprofCarrier {
     static native Thread currentCarrierThread();
 }

@@ -1,4 +1,4 @@
-//! Which classes inserted code has changed, so that they can be put back.
+//! The classes with inserted code, so that they can be restored.
 
 use std::time::Duration;
 
@@ -8,18 +8,16 @@ use rustc_hash::FxHashSet;
 
 use crate::threads::background::retransform_those;
 
-/// Before JDK 17 a VM may look at all classes for each one that is changed, while all threads stand
-/// still: 7 seconds with 3,000 classes on JDK 11, more than 20 on JDK 8. With more than so many they
-/// keep the code, which is switched off.
+/// Before JDK 17 a VM may visit all classes for each one that is changed, while all threads are stopped: 7 seconds with
+/// 3,000 classes on JDK 11, more than 20 on JDK 8. With more classes than this they keep the code, switched off.
 pub(crate) const MOST_WHERE_SLOW: usize = 1000;
-/// Most names that are remembered, which take some 30 MB.
+/// The most names that are remembered; they take some 30 MB.
 const MOST: usize = 1 << 18;
 /// How often the agent searches for classes that were being loaded when code was last inserted.
 const LOOKS: usize = 3;
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// Names, with slashes, of classes that were changed and not put back. Classes of one name are put
-/// back together.
+/// Names, with slashes, of classes that were changed and not restored. Classes of one name are restored together.
 #[derive(Debug)]
 pub(crate) struct ChangedClasses(Mutex<FxHashSet<String>>);
 
@@ -30,7 +28,7 @@ impl Default for ChangedClasses {
 }
 
 impl ChangedClasses {
-    /// A class gets other bytes; false if there are too many to remember, so that it keeps them.
+    /// Remembers a class that gets other bytes; false if there are too many, so that it must stay unchanged.
     pub(crate) fn note(&self, name: &str) -> bool {
         let mut names = self.0.lock();
         if names.contains(name) {
@@ -39,7 +37,7 @@ impl ChangedClasses {
         names.len() < MOST && names.insert(name.to_owned())
     }
 
-    /// Has the classes that `others` has left changed put back with its own.
+    /// Also restores the classes that `others` did not restore.
     pub(crate) fn take_over(&self, others: &Self) {
         let left = std::mem::take(&mut *others.0.lock());
         self.0.lock().extend(left);
@@ -50,8 +48,8 @@ impl ChangedClasses {
         self.0.lock().len()
     }
 
-    /// Has the VM request the code of them once more, which by now is not changed any more, as long
-    /// as `goes_on` returns true. Returns how many the VM does not put back.
+    /// Retransforms the classes, whose bytes are no longer changed, as long as `goes_on` returns true. Returns how many
+    /// the VM does not restore.
     pub(crate) fn put_back(&self, env: Env<Live>, jni: Jni, goes_on: impl Fn() -> bool) -> usize {
         let mut refused = FxHashSet::default();
         for look in 0..LOOKS {

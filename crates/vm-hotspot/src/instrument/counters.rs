@@ -1,4 +1,4 @@
-//! What one thread counts, and what its tables are charged to the budget.
+//! The counts of one thread, and the memory of its tables, which is charged to the budget.
 
 use jvmti::{Jni, Object};
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ use crate::vm::state::{At, State};
 pub(crate) struct Want {
     pub(crate) sites: bool,
     pub(crate) calls: bool,
-    /// How many objects to be tracked are gathered; 0 if each is tracked at once.
+    /// How many objects wait to be tracked together; 0 if each is tracked immediately.
     pub(crate) pending: usize,
     /// The tables begin with an eighth of the usual size, because memory is short.
     pub(crate) is_small: bool,
@@ -62,37 +62,37 @@ impl Want {
     }
 }
 
-/// A table that is to be larger.
+/// The new size of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Larger {
     /// Length of its array.
     pub(crate) words: usize,
-    /// What it takes more than before: native memory, and that of the program's heap.
+    /// Additional bytes: of native memory, and of the program's heap.
     pub(crate) more: [u64; 2],
 }
 
-/// What one thread counts.
+/// The counts of one thread.
 pub(crate) struct Counters {
     pub(crate) thread: ThreadId,
-    /// Of a home: whose tables these are; they share contexts.
+    /// Of a home: the group of virtual threads whose tables these are; a group shares contexts.
     pub(crate) kind: Option<i32>,
     pub(crate) seen: FxHashMap<i64, Seen>,
-    /// Keys of the thread's sites as they stand in its table.
+    /// Keys of the thread's sites, in the slots of its table.
     pub(crate) keys: Vec<i64>,
     pub(crate) contexts: Contexts,
-    /// Keys of the thread's edges as they stand in its table.
+    /// Keys of the thread's edges, in the slots of its table.
     pub(crate) edge_keys: Vec<i64>,
     pub(crate) n_edges: usize,
-    /// Nodes its cost array has room for.
+    /// How many nodes fit into its cost array.
     pub(crate) room: usize,
     /// How often something was removed from its tables: copies that were made of them before are then invalid.
     pub(crate) emptied: u32,
-    /// What its tables are charged: native memory, and that of the program's heap.
+    /// Bytes charged for its tables: of native memory, and of the program's heap.
     pub(crate) charged: [u64; 2],
 }
 
 impl State {
-    /// Counters for tables like these; their number. `None` if there is no memory for them.
+    /// Adds counters for such tables and returns their number; `None` if there is no memory.
     pub(crate) fn add_counters(
         &mut self,
         thread: ThreadId,
@@ -128,7 +128,7 @@ impl State {
         Some(self.next_counters)
     }
 
-    /// Whether a thread that was refused may try again: the less the more often it did.
+    /// Whether a thread that was refused may try again; attempts become rarer.
     pub(crate) fn may_enroll(&mut self, thread: ThreadId) -> bool {
         self.refused.get_mut(&thread).is_none_or(|times| {
             *times = times.saturating_add(1);
@@ -136,7 +136,7 @@ impl State {
         })
     }
 
-    /// A thread gets no counters: there is no memory for them.
+    /// Records that a thread gets no counters, because there is no memory.
     pub(crate) fn refuse(&mut self, thread: ThreadId) {
         let lost = &mut self.lost;
         self.refused.entry(thread).or_insert_with(|| {
@@ -145,14 +145,14 @@ impl State {
         });
     }
 
-    /// The costs of a thread or home have been given room for so many nodes.
+    /// Sets how many nodes fit into the costs of a thread or home.
     pub(crate) fn set_room(&mut self, id: i32, nodes: usize) {
         if let Some(counters) = self.counters.get_mut(&id) {
             counters.room = nodes;
         }
     }
 
-    /// Takes over the calls of one edge of the current thread's tables, so that it has room for others.
+    /// Collects the calls of one edge of the current thread, so that its count does not overflow.
     pub(crate) fn carry_calls(&mut self, at: &At<'_>, slot: usize) {
         let (jni, tracker, object) = (at.jni, at.tracker, at.object);
         let Some(counters) = self.counters.get_mut(&tracker.id(jni, object)) else {
@@ -165,14 +165,14 @@ impl State {
         contexts.forget_calls_of(node_of(word), calls_of(word));
     }
 
-    /// The edges of a thread or home are empty.
+    /// Records that the edges of a thread or home were emptied.
     pub(crate) fn forget_edges(&mut self, id: i32) {
         if let Some(counters) = self.counters.get_mut(&id) {
             counters.forget_edges();
         }
     }
 
-    /// Forgets the counters of an ended thread, which were taken over.
+    /// Removes the counters of an ended thread after they were collected.
     pub(crate) fn remove_counters(&mut self, id: i32) {
         if let Some(mut counters) = self.counters.remove(&id) {
             let all = counters.charged;
@@ -186,7 +186,7 @@ impl State {
 }
 
 impl Counters {
-    /// Whether its tables may take so much more, native and in the program's heap.
+    /// Whether its tables may grow by these bytes, of native memory and of the program's heap; charges them.
     pub(crate) fn charge(&mut self, memory: &Memory, [native, heap]: [u64; 2]) -> bool {
         if !memory.native.take(Worth::Sites, native) {
             return false;
@@ -200,7 +200,7 @@ impl Counters {
         true
     }
 
-    /// Arrays for larger tables, which are charged. `None` where there is no memory for one.
+    /// Arrays for larger tables, which are charged; `None` for one without memory.
     pub(crate) fn larger<const N: usize>(
         &mut self,
         memory: &Memory,
@@ -235,8 +235,8 @@ impl Counters {
         self.charged[1] -= heap;
     }
 
-    /// Takes over what the table of sites has, and empties it: what is made next is entered anew. By its
-    /// owner only.
+    /// Collects the counts in the table of sites and empties it; later allocations add their sites again. Only for the
+    /// thread that owns the table.
     pub(crate) fn empty_sites(
         &mut self,
         (jni, tracker, object): (Jni, &Tracker, Object),
@@ -254,7 +254,7 @@ impl Counters {
         self.keys.fill(0);
     }
 
-    /// The contexts that the nodes of its edges are numbers of: its own, or those of its kind of virtual threads.
+    /// The contexts that its node numbers refer to: its own, or those of its group of virtual threads.
     pub(crate) fn contexts_among<'a>(&'a mut self, kinds: &'a mut [Kind]) -> &'a mut Contexts {
         let kind = self.kind.and_then(|kind| usize::try_from(kind).ok());
         match kind.and_then(|kind| kinds.get_mut(kind)) {
@@ -263,7 +263,7 @@ impl Counters {
         }
     }
 
-    /// Empties the table of edges of calling contexts, whose calls stay known. By its owner only.
+    /// Empties the table of edges and returns what it had. Only for the thread that owns the table.
     pub(crate) fn empty_edges(
         &mut self,
         (jni, tracker, object): (Jni, &Tracker, Object),
@@ -274,7 +274,7 @@ impl Counters {
         known
     }
 
-    /// Its table of edges is empty.
+    /// Records that its table of edges was emptied.
     pub(crate) fn forget_edges(&mut self) {
         self.emptied += 1;
         self.edge_keys.fill(0);

@@ -1,12 +1,12 @@
-//! Virtual threads: a small object for each that lives, and tables for each carrier.
+//! Virtual threads: a small tracker for each live one, and tables for each carrier.
 //!
-//! A virtual thread counts in the tables of the carrier it is mounted on, its home. What it has
-//! of its own are its calling context and its open calls; that is given to another thread when
-//! it ends. So a million of them that have ended leave nothing behind, and what one has found out
-//! (sites, calling contexts) all others know that come to that carrier.
+//! A virtual thread counts in the tables of the carrier that it is mounted on, its home. Its own tracker has only its
+//! calling context and its open calls, and is reused for another virtual thread when it ends. So a million ended
+//! virtual threads take no memory, and all virtual threads on a carrier share the sites and calling contexts that one
+//! of them has added.
 //!
-//! Nodes of calling contexts have the same numbers in all homes of a kind, because a thread takes
-//! its open calls along from one carrier to another.
+//! Nodes of calling contexts have the same numbers in all homes of a group of threads (a kind), because a thread keeps
+//! its open calls when it moves to another carrier.
 
 use std::sync::atomic::Ordering;
 
@@ -25,12 +25,12 @@ use crate::vm::state::State;
 pub(crate) const OBJECT: &str = "Ljava/lang/HprofTracker;";
 pub(crate) const OBJECTS: &str = "[Ljava/lang/HprofTracker;";
 
-/// Most virtual threads that are counted at a time: with these, and a stack of calls each that is
-/// as long as is usual, they have 65 MB of the program's heap. Of others nothing is counted.
+/// The most virtual threads that are counted at a time; with stacks of calls of the usual length they take 65 MB of the
+/// program's heap. Nothing is counted for further ones.
 const MOST: usize = 1 << 16;
-/// Bytes of the object of a virtual thread, whose owner is in no cache line with anything else, and of its place in a table.
+/// Bytes of the tracker of a virtual thread, whose owner has a cache line of its own, and of its slot in a table.
 const GUEST: u64 = 464;
-/// Words of a virtual thread's stack of open calls: at first, and most that a next one is given.
+/// Words of a virtual thread's stack of open calls: at first, and the most that is reused for another thread.
 const FIRST_STACK: usize = 64;
 const LARGE_STACK: usize = 128;
 
@@ -60,25 +60,25 @@ impl GuestFields {
     }
 }
 
-/// How many virtual threads there are that have an object.
+/// How many virtual threads have a tracker.
 #[derive(Debug, Default)]
 pub(crate) struct Lodging {
     living: usize,
-    /// The most there were: so many objects have been made.
+    /// The most at any time, which is the number of trackers that were made.
     made: usize,
 }
 
-/// Virtual threads whose counts are kept together.
+/// A group of virtual threads whose counts are kept together.
 pub(crate) struct Kind {
-    /// Who they are, if that is requested.
+    /// The thread they are reported as, if that is requested.
     pub(crate) thread: ThreadId,
     pub(crate) contexts: Contexts,
-    /// Homes that no carrier has, by their place among all homes.
+    /// Homes that no carrier has, by their index among all homes.
     free: Vec<usize>,
 }
 
 impl Tracker {
-    /// Of a virtual thread that has been mounted: where its tables are.
+    /// The home of a virtual thread that has been mounted.
     pub(crate) fn home_of_guest(&self, jni: Jni, object: Object) -> Option<Object> {
         let host = jni.get_object(object, self.guests.host)?;
         jni.delete_local(host);
@@ -90,7 +90,7 @@ impl Tracker {
             .ok_or(jvmti::Error::Jni("a table of threads"))
     }
 
-    /// The objects of all virtual threads that live and have counted something.
+    /// The trackers of all live virtual threads that have counted something.
     pub(crate) fn for_each_guest(&self, jni: Jni, body: impl FnMut(Object)) {
         if let Ok(table) = self.array(jni, self.guests.guests) {
             self.for_each_in(jni, table, body);
@@ -98,7 +98,7 @@ impl Tracker {
         }
     }
 
-    /// All objects that hold tables for virtual threads.
+    /// All homes: the trackers that hold tables for virtual threads.
     pub(crate) fn for_each_home(&self, jni: Jni, mut body: impl FnMut(Object)) {
         let Ok(homes) = self.array(jni, self.guests.homes) else {
             return;
@@ -119,7 +119,7 @@ impl Tracker {
         homes
     }
 
-    /// What all homes of each kind have counted at the nodes of its calling contexts.
+    /// For each kind, what its homes have counted at the nodes of its calling contexts.
     pub(crate) fn nodes_of_guests(&self, jni: Jni) -> Vec<Nodes> {
         let mut kinds: Vec<Nodes> = Vec::new();
         let mut add = |object, node: usize, new: [i64; 3]| {
@@ -135,7 +135,7 @@ impl Tracker {
             let sum = nodes[node];
             nodes[node] = std::array::from_fn(|i| sum[i] + new[i]);
         };
-        // Read before the calls are, as with other threads.
+        // The open calls are read before the counts of calls, as with other threads.
         self.for_each_guest(jni, |guest| {
             for node in self.open_calls(jni, guest) {
                 add(guest, node, [-1, 0, 0]);
@@ -153,8 +153,7 @@ impl Tracker {
         kinds
     }
 
-    /// Everything that exists because of virtual threads, as local references: objects of the
-    /// tracker's class, and tables of them.
+    /// All objects that exist because of virtual threads, as local references: trackers, and tables of them.
     pub(crate) fn own_guests(&self, jni: Jni) -> (Vec<Object>, Vec<Object>) {
         let (mut own, mut tables) = (Vec::new(), Vec::new());
         if let Ok(table) = self.array(jni, self.guests.guests) {
@@ -173,7 +172,7 @@ impl Tracker {
         (own, tables)
     }
 
-    /// Lets go of the objects of virtual threads, which get others when they are to be counted.
+    /// Releases the trackers of virtual threads, which get new ones when they are counted again.
     pub(crate) fn forget_guests(&self, jni: Jni) -> Result<()> {
         self.for_each_guest(jni, |guest| jni.set_object(guest, self.owner, None));
         let guests = jni.new_objects(1, self.class, self.no_thread(jni))?;
@@ -184,12 +183,12 @@ impl Tracker {
         Ok(())
     }
 
-    /// Has all virtual threads look for their tables again, because these were replaced.
+    /// Makes all virtual threads look up their tables again, because these were replaced.
     pub(crate) fn turn_out(&self, jni: Jni) {
         self.for_each(jni, |host| jni.set_object(host, self.guests.guest, None));
     }
 
-    /// The object of a virtual thread, new or of one that has ended.
+    /// Gives a virtual thread a tracker: a new one, or that of a thread that has ended.
     fn lodge(&self, jni: Jni, thread: Object, kind: i32, has_calls: bool) -> Result<Object> {
         let fields = &self.guests;
         let object = match jni.get_static_object(self.class, fields.free) {
@@ -209,7 +208,7 @@ impl Tracker {
         Ok(object)
     }
 
-    /// Enters the object of a virtual thread.
+    /// Adds the tracker of a virtual thread to the table.
     fn enter(&self, jni: Jni, thread: Object, object: Object) -> Result<()> {
         let mut table = self.array(jni, self.guests.guests)?;
         while !self.place(jni, table, thread, object) {
@@ -219,7 +218,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// A virtual thread has ended, or got no place: the next one may have its object.
+    /// Makes the tracker of a virtual thread free for reuse: the thread has ended, or found no slot in the table.
     fn leave(&self, jni: Jni, object: Object) {
         let fields = &self.guests;
         jni.set_object(object, self.owner, None);
@@ -236,7 +235,7 @@ impl Tracker {
         jni.set_static_object(self.class, fields.free, object);
     }
 
-    /// The home of a kind that a carrier has.
+    /// The home of this kind that a carrier has.
     fn home_of(&self, jni: Jni, host: Object, kind: i32) -> Option<Object> {
         let mut home = jni.get_object(host, self.guests.home);
         while let Some(found) = home {
@@ -248,7 +247,7 @@ impl Tracker {
         None
     }
 
-    /// Enters a home among all homes, in a larger array; its place there.
+    /// Adds a home to all homes, in a larger array; returns its index there.
     fn add_home(&self, jni: Jni, home: Object, homes: Object) -> Result<usize> {
         let before = self.array(jni, self.guests.homes)?;
         let len = jni.array_len(before);
@@ -264,7 +263,7 @@ impl Tracker {
 }
 
 impl State {
-    /// A home of a kind for a carrier, with room for so many words of costs.
+    /// A home of a kind for a carrier, with at least this many words of costs.
     fn house(
         &mut self,
         (jni, tracker): (Jni, &Tracker),
@@ -329,7 +328,7 @@ impl State {
         &mut self.kinds[at]
     }
 
-    /// A carrier has ended: others may have its homes.
+    /// A carrier has ended: makes its homes free for others.
     pub(crate) fn clear_homes(&mut self, jni: Jni, tracker: &Tracker, host: Object) {
         let fields = &tracker.guests;
         let Ok(homes) = tracker.array(jni, fields.homes) else {
@@ -354,7 +353,7 @@ impl State {
         jni.set_object(host, fields.guest, None);
     }
 
-    /// The calls that homes know are forgotten, as those of threads. `tables`: arrays as long as theirs.
+    /// Removes the calls that homes know, as for threads. `tables`: new arrays of the same length.
     pub(crate) fn forget_guest_calls(
         &mut self,
         (jni, tracker): (Jni, &Tracker),
@@ -376,9 +375,9 @@ impl State {
 }
 
 impl HotSpot {
-    /// The object of a virtual thread that has none, which is the current one.
+    /// Makes the tracker of the current thread, which is virtual and has none.
     pub(crate) fn lodge(&self, jni: Jni, thread: Object) -> Option<Object> {
-        // What one takes of the program's heap that has not been there before.
+        // The bytes of the program's heap that a new tracker takes.
         let cost = match self.config.calls {
             true => GUEST + 8 * FIRST_STACK as u64,
             false => GUEST,
@@ -420,7 +419,7 @@ impl HotSpot {
         Some(object)
     }
 
-    /// Finds the carrier a home that is good for a virtual thread.
+    /// Gives the carrier a home with tables that are large enough for a virtual thread.
     pub(crate) fn house(&self, jni: Jni, host: Object, guest: Object) -> Option<Object> {
         let tracker = self.tracker()?;
         let kind = jni.get_int(guest, tracker.guests.kind);
@@ -437,7 +436,7 @@ impl HotSpot {
         home.ok()
     }
 
-    /// A virtual thread has ended: its object is free.
+    /// A virtual thread has ended: makes its tracker free for reuse.
     pub(crate) fn virtual_thread_ended(&self, env: Env<Live>, jni: Jni, thread: Object) {
         if let Some(tracker) = self.tracker() {
             jni.local_frame(8, || {
@@ -450,7 +449,7 @@ impl HotSpot {
                 Some(())
             });
         }
-        // It has a number only if something has named it.
+        // The thread has a number only if something has referred to it.
         if env.thread_number(None).is_ok_and(|number| number != 0) {
             self.thread_ended(env, thread);
         }

@@ -1,10 +1,10 @@
 //! Inserted code in the program's classes: inserted when counting begins, removed when a collector no
 //! longer wants allocations counted, and inserted again when it does.
 //!
-//! Classes are changed by one thread at a time: the one that starts to count, later one of the
-//! agent's own, which continues with what is wanted last. Meanwhile nothing is counted, and frames that
-//! run replaced code continue with it, so that a stop or a start in the middle of it needs nothing. A
-//! class that the VM does not put back keeps its code, which is switched off.
+//! One thread at a time changes classes: first the thread that starts to count, later a thread of the agent, which
+//! follows the latest request. While classes change nothing is counted, and frames that run replaced code continue with
+//! it, so a stop or start in the middle needs no special care. A class that the VM does not restore keeps the inserted
+//! code, switched off.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -24,22 +24,22 @@ use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::CLASS_TAG;
 
-/// How long a start waits for the code; other agents may have their part in each class.
+/// How long a start waits until classes have the code; other agents may change each class, too.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it looks whether the VM ends.
+/// How often it checks whether the VM ends.
 const STEP: Duration = Duration::from_millis(100);
 
-/// What has inserted code, and what is to have it.
+/// Which classes have inserted code, and which should have it.
 pub(crate) struct Inserted {
-    /// Allocations are not to be counted. Held while that is switched.
+    /// Whether counting of allocations is stopped. Locked while that is switched.
     stopped: Mutex<bool>,
-    /// Held while counting begins.
+    /// Locked while counting begins.
     begins: Mutex<()>,
     /// Counting has begun, or was found to be impossible.
     has_begun: AtomicBool,
-    /// Classes that are loaded now stay as they are.
+    /// Whether classes that are loaded now stay unchanged.
     leaves: AtomicBool,
-    /// All classes have the code. Held while they are changed.
+    /// Whether all classes have the code. Locked while they are changed.
     is_in: Mutex<bool>,
     pub(crate) changed: ChangedClasses,
     worker: Place,
@@ -60,45 +60,44 @@ impl Default for Inserted {
 }
 
 impl Inserted {
-    /// Whether a class that is loaded now stays as it is.
+    /// Whether a class that is loaded now stays unchanged.
     pub(crate) fn leaves_classes(&self) -> bool {
         self.leaves.load(Ordering::SeqCst)
     }
 
-    /// Counting begins now, or never.
+    /// Counting begins, or is impossible.
     pub(crate) fn begin(&self) {
         self.has_begun.store(true, Ordering::SeqCst);
     }
 }
 
 impl HotSpot {
-    /// Whether everything that is to be recorded is: in a program that runs already it takes a while until all classes have the
-    /// code that counts. True as well if nothing can be counted.
+    /// Whether everything is recorded: in a program that already runs it takes a while until all classes have the
+    /// inserted code. Also true if nothing can be counted.
     #[must_use]
     pub fn records_all(&self) -> bool {
         !self.config.instruments() || self.inserted.has_begun.load(Ordering::SeqCst)
     }
 
-    /// The recording has ended: waits for those that are about to count, and has nothing counted any more.
+    /// Ends counting with the recording; waits for threads that are about to count.
     pub(crate) fn count_no_more(&self, jni: Jni, tracker: &Tracker) -> jvmti::Result<()> {
         let _begins = self.inserted.begins.lock();
         let _stopped = self.inserted.stopped.lock();
         tracker.switch(jni, false);
         tracker.switch_allocations(jni, false)?;
-        // A thread on its way into the tables gets there before they are emptied; after this none does.
+        // A thread that is being added to the tables is added before they are emptied; after this no thread is added.
         drop(self.lodging.lock());
         drop(self.lock());
         tracker.forget_threads(jni)
     }
 
-    /// The number of a class that is there, if it has one.
+    /// The number of a loaded class, if it has one.
     pub(crate) fn known_class(&self, class: Object) -> Option<ClassId> {
         let tag = self.live()?.tag(class).ok()?;
         (tag & CLASS_TAG != 0).then_some(ClassId((tag & !CLASS_TAG) as u32))
     }
 
-    /// Counts from here on: the tracker is set up, and classes that are there
-    /// already are sent through the hook.
+    /// Starts to count: configures the tracker and sends the loaded classes through the class file load hook.
     pub(crate) fn start_counting(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let Some(tracker) = self.tracker() else {
             return Err(jvmti::Error::Jni("tracker"));
@@ -137,8 +136,8 @@ impl HotSpot {
         Ok(())
     }
 
-    /// Counts allocations by inserted code from now on, or does not. Who starts it again waits until
-    /// classes have the code.
+    /// Starts or stops counting allocations by inserted code. A caller that starts it again waits until classes have
+    /// the code.
     pub(crate) fn switch_code(
         &self,
         env: Env<Live>,
@@ -172,7 +171,7 @@ impl HotSpot {
         Ok(())
     }
 
-    /// Whether the code is taken out when nothing is counted any more.
+    /// Whether the code is removed when counting stops.
     fn takes_code_out(&self) -> bool {
         const FAST: u32 = 17;
         let version = self.env.system_property("java.vm.specification.version");
@@ -229,7 +228,7 @@ impl HotSpot {
         self.dead.load(Ordering::SeqCst)
     }
 
-    /// Sees to it that all classes have the code, unless it is not wanted any more.
+    /// Inserts the code into all classes, unless it is no longer wanted.
     fn put_in(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let mut is_in = self.inserted.is_in.lock();
         let goes_on = || !self.inserted.leaves_classes() && !self.is_over();
@@ -251,7 +250,7 @@ impl HotSpot {
         Ok(())
     }
 
-    /// Takes the code out of all classes that have it, unless it is wanted again.
+    /// Removes the code from all classes that have it, unless it is wanted again.
     fn take_out(&self, env: Env<Live>, jni: Jni) {
         let mut is_in = self.inserted.is_in.lock();
         *is_in = false;

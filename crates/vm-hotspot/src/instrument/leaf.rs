@@ -1,13 +1,12 @@
-//! Which methods are leaves: they run straight through in a few nanoseconds and lead to no
-//! other code, not even to a class initializer or the constructor of an exception.
+//! Which methods are leaves: their code has no loops and no calls, takes a few nanoseconds and runs no other code, not
+//! even a class initializer or the constructor of an exception.
 //!
-//! Most calls of Java programs are of such methods (getters, comparisons of numbers). None of them
-//! can be observed while it is open, so a call of one is counted without being put on the stack of
-//! open calls, unless its time is measured.
+//! Most calls of Java programs are of such methods (getters, comparisons of numbers). No other code can observe a call
+//! of one while it is open, so the call is counted but not put on the stack of open calls, unless its time is measured.
 
 use classfile::{Class, Instruction, MethodEdit};
 
-/// Longest code of a leaf, in bytes.
+/// The longest code of a leaf, in bytes.
 const LONGEST: usize = 64;
 
 const LDC: u8 = 0x12;
@@ -50,12 +49,12 @@ pub(crate) fn is_leaf(class: &Class<'_>, edit: &MethodEdit<'_>) -> bool {
     })
 }
 
-/// Constants without a pool entry, and loads of locals.
+/// Constants without an entry in the constant pool, and loads of local variables.
 fn is_load(opcode: u8) -> bool {
     matches!(opcode, 0x01..=0x11 | 0x15..=0x2d)
 }
 
-/// Neither throws nor calls nor jumps, nor ends the method.
+/// Whether an instruction neither throws, calls nor jumps, nor ends the method.
 pub(super) fn is_harmless(class: &Class<'_>, instruction: &Instruction<'_>) -> bool {
     match instruction.opcode {
         LDC | LDC_W | LDC2_W => is_number(class, instruction),
@@ -72,8 +71,8 @@ fn is_forward(branch: &Instruction<'_>) -> bool {
         .is_some_and(|offset| offset.cast_signed() > 0)
 }
 
-/// Whether the class of a static field is initialized before the method can run: its own, and
-/// one that the VM initializes first of all.
+/// Whether the class of a static field is initialized before the method can run: the method's own class, or one that
+/// the VM initializes first.
 fn is_initialized(class: &Class<'_>, access: &Instruction<'_>) -> bool {
     let owner = access
         .index()

@@ -1,10 +1,13 @@
 //! Counting by inserted bytecode.
 //!
-//! 1. [`rewrite`] decides which code a class gets (`site_code`: where stacks are sampled; `leaf`: which calls need less of it; `numbers`: of its methods and call sites; [`new_object_calls`]: allocations before JDK 11).
-//! 2. `inserted` puts it into the program's classes and takes it out; `changed_classes` are those that have it.
-//! 3. The code counts in arrays of the thread that runs: the `tracker`, whose class is `tracker_class`.
+//! 1. [`rewrite`] decides which code a class gets (`site_code`: if stacks are sampled; `leaf`: for methods that call no
+//!    other code; `numbers`: numbers of methods and call sites; [`new_object_calls`]: allocations before JDK 11).
+//! 2. `inserted` inserts it into the program's classes and removes it; `changed_classes` remembers which classes have
+//!    it.
+//! 3. The code counts in arrays of the current thread: the `tracker`, whose class file is in `tracker_class`.
 //! 4. Virtual threads count in the arrays of their carrier (`guests`).
-//! 5. The code calls the agent at a stack's first allocation ([`natives`]); `counters` are what one thread has counted.
+//! 5. The code calls the agent at the first allocation of a stack ([`natives`]); `counters` has the counts of one
+//!    thread.
 
 pub(crate) mod changed_classes;
 pub(crate) mod counters;

@@ -1,8 +1,8 @@
-//! The native methods of the tracker, of what samples before JDK 11, of what times parked threads, and of the last hook. The VM finds them by name in the agent's
-//! library, so nothing has to be registered.
+//! The native methods of the Java classes in `tracker/`: the tracker, sampling before JDK 11, timing of parked threads,
+//! and the last shutdown hook. The VM finds them by name in the agent's library, so none has to be registered.
 //!
-//! They run on threads of the program, in the middle of its code: what they need
-//! of the VM must not run Java code, and must leave no exception behind.
+//! They run on threads of the program, in the middle of its code. The VM functions that they call must not run Java
+//! code, and must leave no exception pending.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,11 +20,11 @@ use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
 
 thread_local! {
-    /// Set while this thread is inside the agent: what it runs is not counted.
+    /// Set while this thread is inside the agent, so that the code it runs is not counted.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Puts back what [`INSIDE`] was, also when a fault unwinds to a fence.
+/// Restores [`INSIDE`], also when a panic unwinds.
 struct Before(bool);
 
 impl Drop for Before {
@@ -61,9 +61,8 @@ fn wrap(jni: RawEnv, object: RawObject) -> Option<(Jni, Object)> {
 }
 
 impl Tracker {
-    /// Calls each native method once while nothing is counted. The VM looks for a
-    /// native method of a boot class with the help of Java code, which, once it is
-    /// counted, would call the method that the VM is searching for.
+    /// Calls each native method once while nothing is counted. The VM runs Java code to find a native method of a boot
+    /// class. Once that code is counted, it would call the method that the VM is searching for.
     pub(crate) fn link_natives(&self, jni: Jni) -> jvmti::Result<()> {
         let class = self.class;
         let null = Value {

@@ -1,20 +1,20 @@
-//! Code that reports, to a class of the boot loader, every object that Java code makes, for VMs that
-//! have no event for it (before JDK 11): every constructor ends up in that of `Object`, where a call is
-//! inserted, as behind each instruction that makes an array.
+//! Code that reports every object that Java code makes to a class of the boot loader, for VMs that have no event for it
+//! (before JDK 11). A call is inserted into the constructor of `Object`, which every constructor calls in the end, and
+//! after each instruction that makes an array.
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instrument, MethodEdit, Place};
 
-/// Inserts calls of static methods that take the object and give nothing.
+/// Inserts calls of static methods that take the object and return nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NewObjectCalls {
     /// The class that is called, with slashes.
     pub class: &'static str,
-    /// Its method for what has a constructor.
+    /// Its method for objects with a constructor.
     pub object: &'static str,
     /// Its method for arrays.
     pub array: &'static str,
-    /// Its method for arrays whose rows were made with them.
+    /// Its method for arrays that were made together with their rows.
     pub nested: &'static str,
 }
 
@@ -51,10 +51,10 @@ impl Instrument for NewObjectCalls {
     }
 }
 
-/// What a frame on the way to a birth is; `C` names classes.
+/// A frame above an allocation; `C` names classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<C> {
-    /// Of the class that is called.
+    /// A method of the class that is called.
     Ours,
     /// A constructor of a class.
     Constructor(C),
@@ -62,8 +62,8 @@ pub enum Step<C> {
     Other,
 }
 
-/// How many frames to hide of a stack that leads to the allocation of an object of a class: the agent's, and its
-/// constructors from `Object`'s down to those of its own class.
+/// How many innermost frames to hide of the stack of an allocation: those of the agent, and the constructors of the
+/// object, from that of `Object` to those of its own class.
 pub fn hidden_frames<C: PartialEq>(steps: impl Iterator<Item = Step<C>>, class: &C) -> usize {
     let (mut hidden, mut has_arrived) = (0, false);
     for (at, step) in steps.enumerate() {
@@ -72,7 +72,7 @@ pub fn hidden_frames<C: PartialEq>(steps: impl Iterator<Item = Step<C>>, class: 
             Step::Constructor(of) if of == *class => {
                 (hidden, has_arrived) = (at + 1, true);
             }
-            // One of a superclass, unless its own were passed already.
+            // A constructor of a superclass, unless one of the object's own class came before.
             Step::Constructor(_) if !has_arrived => {}
             _ => break,
         }

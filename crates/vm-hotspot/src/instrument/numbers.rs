@@ -1,7 +1,7 @@
-//! The numbers of what has inserted code: methods by name, and the call sites of each class.
+//! Numbers for inserted code: of methods, by name, and of the call sites of each class.
 //!
-//! A method has the same number for the same names, whichever loader its class has; a class that is changed again has
-//! the sites that it had. Names of methods are charged to the budget.
+//! Methods with the same names have the same number, whichever loader their class has. A class that is changed again
+//! keeps its sites. Names of methods are charged to the budget.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use vmpi::{ClassId, Memory, Worth};
 
 use crate::vm::costs;
 
-/// Bits of a site's number that count sites.
+/// Low bits of a site's number, which count sites.
 pub(crate) const SITE_BITS: u32 = 28;
 
 /// A method that was given a number.
@@ -38,33 +38,33 @@ impl Default for Numbers {
 #[derive(Debug, Default)]
 struct NumbersInner {
     memory: Arc<Memory>,
-    /// What the methods take of it.
+    /// How much of it the methods take.
     charged: u64,
-    /// Methods that there was no memory for, since the last look.
+    /// Methods without memory since the last report.
     nameless: u64,
     methods: Vec<Arc<NumberedMethod>>,
     by_method: FxHashMap<Arc<NumberedMethod>, u32>,
-    /// Sites of all classes, at most.
+    /// Upper bound of the number of sites of all classes.
     sites: u64,
-    /// Those of classes that were changed while they were there.
+    /// Sites of classes that were changed after they were loaded.
     sites_of: FxHashMap<ClassId, Sites>,
     /// Sites in constructors that make objects of their own class: descriptors of the constructors.
     own: FxHashMap<i64, Box<[u8]>>,
     refused: Refused,
-    /// All that were ever in there.
+    /// All names that were ever in `refused`.
     ever_refused: FxHashSet<String>,
 }
 
-/// Classes and methods that stayed as they were because of a fault, since the last look.
+/// Classes and methods that could not be instrumented since the last report.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     /// How many.
     pub(crate) count: u64,
-    /// The first of them, with why.
+    /// The first of them, with the reason.
     pub(crate) named: Vec<String>,
 }
 
-/// How many are named between two looks.
+/// How many are named between two reports.
 const NAMED: usize = 16;
 
 impl Numbers {
@@ -72,8 +72,8 @@ impl Numbers {
         self.0.lock()
     }
 
-    /// The number of a method, from 1; the same one for the same names. 0 if there is no memory for
-    /// another: its calls are then those of a method without a name.
+    /// The number of a method, from 1; the same number for the same names. 0 if there is no memory: its calls are then
+    /// counted for a method without a name.
     pub(super) fn method(&self, method: NumberedMethod) -> u32 {
         let mut inner = self.lock();
         if let Some(number) = inner.by_method.get(&method) {
@@ -93,7 +93,7 @@ impl Numbers {
         number
     }
 
-    /// A class or method cannot be instrumented, and why. It is reported once.
+    /// Records that a class or method cannot be instrumented, and why; it is reported once.
     pub(crate) fn refuse(&self, what: &str, why: &str) {
         let mut inner = self.lock();
         if inner.ever_refused.insert(what.to_owned()) {
@@ -104,7 +104,7 @@ impl Numbers {
         }
     }
 
-    /// A recording begins, with this memory: classes have other numbers from now on.
+    /// A recording begins with this memory budget; classes get other numbers from now on.
     pub(crate) fn begin(&self, memory: &Arc<Memory>) {
         let mut inner = self.lock();
         memory.native.charge(inner.charged);
@@ -115,7 +115,7 @@ impl Numbers {
         inner.refused = Refused::default();
     }
 
-    /// Methods that there was no memory for, since the last call.
+    /// Methods without memory since the last call.
     pub(crate) fn take_nameless(&self) -> u64 {
         std::mem::take(&mut self.lock().nameless)
     }
@@ -144,11 +144,11 @@ impl Numbers {
             .cloned()
     }
 
-    /// The call sites of a class of so many bytes that is about to be changed: those that it had when it was
-    /// changed before, unless it has grown. A VM never takes a constant out of a class, so that another one
-    /// would be added each time.
+    /// The call sites of a class with this many bytes that is about to be changed. They are those of the previous
+    /// change unless the class has grown: the VM never removes a constant from a class, so other sites would add a
+    /// constant each time.
     pub(crate) fn sites_of(&self, class: Option<ClassId>, bytes: usize) -> Sites {
-        // Each is an instruction of two bytes or more.
+        // Each site is an instruction of at least two bytes.
         let most = bytes as u64 / 2;
         let mut inner = self.lock();
         let known = class.and_then(|class| inner.sites_of.get(&class).copied());
@@ -165,7 +165,7 @@ impl Numbers {
     }
 }
 
-/// Room for the call sites of one class among those of all.
+/// The range of numbers of one class's call sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sites {
     pub(super) first: u64,
@@ -173,9 +173,9 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// The number of the class, to which the tracker adds one of the site in its class. The low bits
-    /// count, so that contexts that differ in one site differ; the rest is noise, as it is in what the
-    /// tracker adds, so that sums of sites do not meet.
+    /// The number of the class, to which the tracker adds the number of the site in its class. The low bits count
+    /// sites, so contexts that differ in one site differ. The other bits of both numbers are a hash, so that different
+    /// sums of sites rarely collide.
     pub(super) fn of_class(self) -> i64 {
         let mut noise = self.first.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         noise ^= noise >> 30;
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(numbers.method_name(0), None);
         let classes = [2000, 10, 600].map(|bytes| numbers.sites_of(None, bytes));
         let low = classes.map(|sites| sites.of_class() & ((1 << SITE_BITS) - 1));
-        // The tracker adds less than half of the bytes of each.
+        // The tracker adds a number below half of a class's bytes.
         assert_eq!(
             low,
             [0, 1000, 1005],
@@ -223,7 +223,7 @@ mod tests {
         let first = take(1, 300);
         let other = take(2, 200);
         assert_eq!([take(1, 300), take(2, 150)], [first, other]);
-        // Another agent has added so much that there may be more sites.
+        // Another agent has added so much code that there may be more sites.
         let longer = take(1, 400);
         assert_eq!((longer.first, longer.most), (250, 200));
         assert_eq!(take(1, 400), longer);

@@ -1,29 +1,24 @@
-//! Which code is inserted where, for counting allocations and calls.
+//! Which code is inserted to count allocations and calls.
 //!
-//! Allocation: a method that calls or allocates keeps its thread's tracker and the
-//! calling context it was entered with, shifted and with the number of its class added,
-//! in two locals. Before each call it leaves this with the number of the call site in its
-//! class added; the called method finds it there. That
-//! needs nothing at exits, and nothing in methods that neither call nor allocate.
-//! The context is a sum of site numbers shifted by position, so that sites beyond
-//! the depth of stacks fall out at the top: equal contexts are equal stacks.
-//! A class gets one constant for its sites: a VM that changes a class which is there compares each
-//! new constant with all others. Two that
-//! differ in one site differ for certain, others but for a chance below one in 2^32
-//! (down to 37 frames); and now and then the stack is read, and a difference is reported
-//! ([`State::check`](crate::vm::state::State::check)). Methods that the VM calls in the
-//! midst of other code ([`Upcall`]) put the context back at their end, and those that are
-//! called at many places begin with one of their stack.
+//! Allocations: a method that calls or allocates has two new local variables. One is its thread's tracker; the other is
+//! the calling context at its entry, shifted, with the number of its class added. Before each call it adds the number
+//! of the call site in its class and stores the sum in the tracker, where the called method finds it. Nothing is needed
+//! at exits, or in methods that neither call nor allocate. The context is a sum of site numbers shifted by position, so
+//! that sites beyond the depth of stacks are shifted out: equal contexts are equal stacks. Contexts that differ in one
+//! site always differ; others collide with a probability below one in 2^32 (down to 37 frames). The stack is read now
+//! and then, and a difference is reported ([`State::check`](crate::vm::state::State::check)). A class gets only one
+//! constant for its sites, because a VM that changes a loaded class compares each new constant with all others. Methods
+//! that the VM calls in the middle of other code ([`Upcall`]) restore the context at their end; those that it calls at
+//! many places begin with the context of their stack.
 //!
-//! Calls: a call of the tracker at entry gives the depth, which is kept in a local
-//! and handed back at returns and handlers, so that frames ended by an exception
-//! are found and closed by the method that catches it. A call of a [leaf](crate::instrument::leaf) is only
-//! counted, most of the time.
+//! Calls: a call of the tracker at entry returns the depth of the stack of open calls. It is kept in a local variable
+//! and passed to the tracker at returns and in exception handlers, so that the method that catches an exception ends
+//! the calls that the exception has ended. A call of a [leaf](crate::instrument::leaf) is usually only counted.
 //!
-//! Inlining: C2 puts a method into a caller that calls it often unless it is large, and each brings its inserted
-//! calls with it. What that saves is less than what it costs: compilation takes several times as long, and the
-//! compiled code is several times as large. So a method that is not small is made too large for it, with
-//! instructions behind its own that are never reached.
+//! Inlining: C2 inlines a method into a caller that calls it often unless it is large, together with its inserted
+//! calls. That costs more than it saves: compilation takes several times as long, and the compiled code is several
+//! times as large. So a method that is not small is made too large to be inlined, by instructions at its end that are
+//! never reached.
 
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
@@ -51,25 +46,25 @@ pub(super) const LDC2_W: u8 = 0x14;
 const LDC_W: u8 = 0x13;
 const WIDE: u8 = 0xc4;
 
-/// Longest method that HotSpot's compilers put into its callers wherever it is called (`MaxInlineSize`).
+/// The longest method that HotSpot's compilers inline into every caller (`MaxInlineSize`).
 const SMALL: usize = 35;
-/// Length from which on C2 puts a method into none of its callers (above `FreqInlineSize`).
+/// The length from which on C2 never inlines a method (above `FreqInlineSize`).
 const TOO_LARGE: usize = 326;
 
 /// The instrumenter of one class.
 #[derive(Debug)]
 pub struct Tracking<'a> {
-    /// Where numbers come from.
+    /// Gives the numbers of methods.
     pub numbers: &'a Numbers,
     /// The class's call sites.
     pub sites: Sites,
-    /// How many of them have code.
+    /// The number of the next call site.
     pub next_site: u32,
-    /// Insert what counts allocations.
+    /// Insert code that counts allocations.
     pub allocations: bool,
-    /// Of those, insert what counts them by instruction: stacks are sampled.
+    /// Count allocations by instruction, because stacks are sampled.
     pub stacks_sampled: bool,
-    /// Insert what counts calls.
+    /// Insert code that counts calls.
     pub calls: bool,
     /// The class whose native method `allocateInstance` makes objects without a constructor.
     pub unsafe_class: &'static str,
@@ -78,8 +73,8 @@ pub struct Tracking<'a> {
 /// Whether a class may be changed at all.
 #[must_use]
 pub fn is_eligible(name: &str) -> bool {
-    // Classes without a name are VM-anonymous (JDK 8): the original died of them.
-    // The virtual thread's own machinery runs while the current thread changes.
+    // Classes without a name are VM-anonymous classes (JDK 8), which made the original crash. The implementation of
+    // virtual threads runs while the current thread changes.
     !name.is_empty()
         && name != TRACKER
         && name != sampling::CLASS
@@ -89,24 +84,24 @@ pub fn is_eligible(name: &str) -> bool {
         && !runs_after_a_change(name)
 }
 
-/// Whether the VM itself needs a class for its words to a module that an agent has changed a class of
-/// (`Modules.transformedByAgent`), while it loads that class. Changed, it would be needed for its own loading, and
+/// Whether `Modules.transformedByAgent` needs a class. The VM calls this method for the module of each class that an
+/// agent changes, while it loads that class. If one of these classes is changed, it is needed for its own loading, and
 /// the error stays in the constant pool of `Module`: JaCoCo's agent ended the program on JDK 25.
 fn runs_after_a_change(name: &str) -> bool {
     name == "java/lang/Module$ReflectionData" || name.starts_with("java/lang/WeakPairMap")
 }
 
 impl Tracking<'_> {
-    /// Methods that stay as they are.
+    /// Whether a method stays unchanged.
     fn is_exempt(class: &Class<'_>, edit: &MethodEdit<'_>) -> bool {
         let method = edit.method;
-        // The tracker calls this one, which is final.
+        // The tracker calls this method, which is final.
         let is_thread_id = class.name == b"java/lang/Thread"
             && method.name == b"threadId"
             && method.descriptor == b"()J";
-        // A finalizer that is more than one `return` makes every instance finalizable.
+        // A finalizer with more code than one `return` makes every instance finalizable.
         let is_empty_finalizer = method.name == b"finalize" && edit.code.bytes.len() == 1;
-        // Virtual threads are there from JDK 19 on.
+        // Virtual threads exist from JDK 19 on.
         let has_virtual_threads = class.version.0 >= 63;
         is_thread_id
             || is_empty_finalizer
@@ -114,14 +109,13 @@ impl Tracking<'_> {
     }
 }
 
-/// Whether a method runs while the current thread changes between a virtual thread and
-/// its carrier: what `Continuation` and `VirtualThread` call then. A native method of the
-/// tracker that asks JVMTI, or waits for one that does, would wait there for the end of
-/// the change, that is for itself.
+/// Whether `Continuation` or `VirtualThread` calls a method while the current thread changes between a virtual thread
+/// and its carrier. A native method of the tracker that calls JVMTI there, or waits for a thread that does, would wait
+/// for the end of the change: a deadlock.
 fn runs_in_transition(class: &[u8], method: &[u8]) -> bool {
     let is_one_of = |names: &[&[u8]]| names.contains(&method);
     match class {
-        // Fences, exchanges and much else; only these allocate.
+        // Of all its methods (fences, exchanges and others) only these allocate.
         b"jdk/internal/misc/Unsafe" => !method.starts_with(b"allocate"),
         b"java/lang/Thread" => is_one_of(&[
             b"currentCarrierThread",
@@ -174,7 +168,7 @@ impl Instrument for Tracking<'_> {
     }
 }
 
-/// Whether an instruction makes objects or may lead to code that does.
+/// Whether an instruction makes objects or may run code that does.
 pub(super) fn allocates(instruction: &Instruction<'_>) -> bool {
     let is_array = matches!(instruction.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY);
     is_array || instruction.is_invoke()
@@ -214,7 +208,7 @@ impl Tracking<'_> {
         edit.need_stack(1);
     }
 
-    /// What a method has besides that the VM calls by itself: it leaves the context as it found it.
+    /// Additional code of a method that the VM calls by itself: it restores the context at its end.
     fn add_upcall(&self, edit: &mut MethodEdit<'_>, tracker: u16, upcall: Upcall) {
         let before = edit.add_local(LocalType::Long);
         let begin = match upcall {
@@ -272,17 +266,17 @@ impl Tracking<'_> {
             edit.insert(instruction.pc, Place::Before, &leave);
             after = self.hook_after(class, edit, &instruction, is_copy_of);
             if let (true, Some(hook)) = (calls_arrays_copy(class, &instruction), &mut after) {
-                // It has left the context of its own last call, or is not called at all.
+                // `copyOf` has stored the context of its own last call, or is replaced by the compiler.
                 hook.splice(0..0, leave);
             }
         }
     }
 }
 
-/// A method that the VM calls by itself, between a call site and what is called there.
+/// A method that the VM calls by itself, between a call site and the method that is called there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upcall {
-    /// It runs once, so that no two stacks can meet in it.
+    /// It runs once, so it has only one stack.
     Once,
     /// It runs at many places.
     Often,
@@ -303,8 +297,7 @@ fn upcall(class: &[u8], method: &[u8], descriptor: &[u8]) -> Option<Upcall> {
     }
 }
 
-/// The methods that C2 replaces by code of its own, so that what they allocate has
-/// to be counted by their callers.
+/// The methods that C2 replaces with its own code. Their callers must count what they allocate.
 pub(super) fn is_arrays_copy(owner: &[u8], name: &[u8], descriptor: &[u8]) -> bool {
     owner == b"java/util/Arrays"
         && matches!(name, b"copyOf" | b"copyOfRange")
@@ -319,15 +312,15 @@ fn calls_arrays_copy(class: &Class<'_>, instruction: &Instruction<'_>) -> bool {
 }
 
 impl Tracking<'_> {
-    /// Whether this is `Unsafe.allocateInstance`. The method handle of a constructor has its
-    /// object made by it, too, and runs the constructor then.
+    /// Whether this is `Unsafe.allocateInstance`. The method handle of a constructor also calls it, but runs the
+    /// constructor afterwards, which counts the object.
     fn is_unsafe(&self, class: &Class<'_>, owner: &[u8], name: &[u8]) -> bool {
         owner == self.unsafe_class.as_bytes()
             && name == b"allocateInstance"
             && class.name != b"java/lang/invoke/DirectMethodHandle"
     }
 
-    /// What follows an instruction that makes an object without a constructor.
+    /// The code after an instruction that makes an object without a constructor.
     pub(super) fn hook_after(
         &self,
         class: &Class<'_>,
@@ -392,7 +385,7 @@ pub(super) fn invoke(edit: &mut MethodEdit<'_>, name: &str, descriptor: &str) ->
     [INVOKESTATIC, high, low]
 }
 
-/// Puts a number on the stack, without a constant of the class as far as that is possible.
+/// Pushes a number, without a constant of the class if possible.
 pub(super) fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
     let [.., high, low] = number.to_be_bytes();
     match number {
@@ -406,7 +399,7 @@ pub(super) fn push(edit: &mut MethodEdit<'_>, number: u32) -> Vec<u8> {
     }
 }
 
-/// A load or store of a local, in the short form if it fits.
+/// A load or store of a local variable, in the short form if it fits.
 pub(super) fn local(opcode: u8, slot: u16) -> Vec<u8> {
     match u8::try_from(slot) {
         Ok(slot) => vec![opcode, slot],
@@ -477,7 +470,8 @@ mod tests {
         let patched = classfile::patch(old, &mut calls)
             .expect("a class file")
             .expect("changed");
-        // What every method gets: its number and a local at the begin, that local at its only return.
+        // The code of every method: it loads its number and stores a local variable at its beginning, and loads it at
+        // its only return.
         const LEAST: usize = 3 + 3 + 2 + 2 + 3;
         let (mut small, mut made_large) = (0, 0);
         for (old, new) in lens(old).into_iter().zip(lens(&patched.bytes)) {

@@ -1,9 +1,10 @@
-//! Which code is inserted where stacks are sampled: allocations are counted by instruction.
+//! The code that is inserted if stacks are sampled: allocations are counted by instruction.
 //!
-//! Nothing is inserted at calls of other methods. Before a constructor of a new object, and after an instruction that makes
-//! an array or a copy, the thread's tracker learns the number of the site. The count that follows uses it up, so that an
-//! object whose constructor native code calls has none. A constructor that runs other code before it calls the next one
-//! keeps the site of its object in a local meanwhile.
+//! Nothing is inserted at calls of other methods. The inserted code stores the number of the site in the thread's
+//! tracker before a constructor of a new object is called, and after an instruction that makes an array or a copy. The
+//! count that follows takes the number and clears it, so an object whose constructor is called by native code has no
+//! site. A constructor that runs other code before it calls the next constructor keeps the site of its object in a
+//! local variable meanwhile.
 
 use classfile::instruction::{INVOKESPECIAL, NEW};
 use classfile::{Class, Instruction, LocalType, MethodEdit, Place};
@@ -14,7 +15,7 @@ use crate::instrument::rewrite::{
     LDC2_W, LLOAD, LSTORE, Tracking, allocates, invoke, is_arrays_copy, local, push,
 };
 
-/// What a site adds to the number of its class; as in the tracker.
+/// What a site adds to the number of its class; the same function as in the tracker.
 pub(crate) fn number(site: u32) -> i64 {
     let mut noise = u64::from(site).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     noise = (noise ^ noise >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -28,9 +29,9 @@ pub(crate) fn number(site: u32) -> i64 {
 struct Constructors {
     /// Of new objects.
     new: Vec<usize>,
-    /// Of those, the ones of a constructor of its own class.
+    /// Those of new objects of the constructor's own class.
     own: Vec<usize>,
-    /// By which a constructor leaves the rest to the next one.
+    /// Those by which a constructor calls the next one (`this(...)` or `super(...)`).
     next: Vec<usize>,
 }
 
@@ -38,7 +39,7 @@ impl Constructors {
     fn of(class: &Class<'_>, edit: &MethodEdit<'_>) -> Self {
         let mut found = Self::default();
         let is_constructor = edit.method.name == b"<init>";
-        // Objects that have no constructor call yet, by class, in the order of the code.
+        // Classes of new objects without a constructor call so far, in the order of the code.
         let mut bare: Vec<&[u8]> = Vec::new();
         for instruction in edit.instructions() {
             if instruction.opcode == NEW {
@@ -106,10 +107,10 @@ impl Tracking<'_> {
         self.hold_site(class, edit, &constructors.next);
     }
 
-    /// Code that says which site is about to count, and the number of the site.
+    /// Code that stores which site is about to count, and the number of the site.
     fn here(&mut self, edit: &mut MethodEdit<'_>) -> (Vec<u8>, i64) {
         let of_class = self.sites.of_class();
-        // 0 is no site.
+        // 0 means no site.
         if of_class.wrapping_add(number(self.next_site)) == 0 {
             self.next_site += 1;
         }
@@ -121,7 +122,7 @@ impl Tracking<'_> {
         ([&[LDC2_W, high, low][..], &site, &here].concat(), number)
     }
 
-    /// Keeps the site of the object in a constructor that runs other code before it calls the next one, here.
+    /// Keeps the site of the object in a constructor that runs other code before it calls the next one at this offset.
     fn hold_site(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>, next: &[usize]) {
         let Some(last) = next.last() else {
             return;

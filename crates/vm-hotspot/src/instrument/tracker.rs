@@ -1,4 +1,4 @@
-//! The tracker class in the VM: defined, found, its arrays read and written.
+//! The Java class `HprofTracker` in the VM: defines it, finds its objects, reads and writes their arrays.
 
 use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
@@ -13,10 +13,10 @@ use crate::instrument::tracker_class::{ThreadIds, class_bytes};
 use crate::vm::config::{Clock, Config, EXACT_PER_SITE, Track};
 use crate::vm::spares::{Spare, Spares, Stop, with_spares};
 
-/// Entries a thread starts with: sites, edges of calling contexts.
+/// Entries of a new thread's tables: sites, edges of calling contexts.
 pub(crate) const FIRST_SITES: usize = 512;
 pub(crate) const FIRST_EDGES: usize = 4096;
-/// Nodes a thread's cost array has room for at first, and words of open calls.
+/// Nodes in a new thread's array of costs, and words of its stack of open calls.
 pub(crate) const FIRST_NODES: usize = 512;
 pub(crate) const FIRST_STACK: usize = 2048;
 /// Words of an entry.
@@ -25,14 +25,14 @@ pub(crate) const EDGE_WORDS: usize = 2;
 pub(crate) const COST_WORDS: usize = 4;
 pub(crate) const PENDING_WORDS: usize = 2;
 const STACK_WORDS: usize = 2;
-/// Marks a node whose every stretch of time is measured, until there are many.
+/// Marks a node of which every stretch of time is measured, until there are many.
 pub(crate) const EACH: i64 = 1 << 31;
 /// One call, in the second word of an edge.
 pub(crate) const CALL: i64 = 1 << 32;
-/// Slots of the thread table: at first, at most.
+/// Slots of the table of threads: at first, and at most.
 const FIRST_TABLE: usize = 256;
 const LAST_TABLE: usize = 1 << 19;
-/// Places where a thread's object may stand, from its id on.
+/// How many slots, beginning with that of its id, a thread's tracker may be in.
 const PROBES: usize = 8;
 
 /// Ids of the tracker's fields.
@@ -43,7 +43,7 @@ pub(crate) struct Tracker {
     no_thread: FieldPtr,
     pub(crate) table: FieldPtr,
     counting: FieldPtr,
-    /// Where the objects of threads that have run lately are.
+    /// The static fields `recent`, `alone` and `candidate`.
     pub(crate) recent: [FieldPtr; 3],
     on: FieldPtr,
     allocations: FieldPtr,
@@ -66,15 +66,15 @@ pub(crate) struct Tracker {
     pub(crate) seen: FieldPtr,
     cpu: FieldPtr,
     context: FieldPtr,
-    /// What virtual threads have besides.
+    /// Additional fields for virtual threads.
     pub(crate) guests: GuestFields,
-    /// Thread's field `tid`.
+    /// The field `tid` of `java.lang.Thread`.
     tid: FieldPtr,
     ids: ThreadIds,
 }
 
 impl Tracker {
-    /// Defines the class; legal from the start phase on.
+    /// Defines the class; allowed from the start phase on.
     pub(crate) fn define(jni: Jni) -> Result<Self> {
         jni.local_frame(16, || {
             let thread = jni.find_class("java/lang/Thread")?;
@@ -125,13 +125,13 @@ impl Tracker {
         })
     }
 
-    /// Name of the class whose native methods go round constructors.
+    /// Name of the class whose native methods make objects without a constructor.
     pub(crate) fn unsafe_class(&self) -> &'static str {
         self.ids.unsafe_class()
     }
 
-    /// Sets what does not change: array layout, kind of clock, how ids are read; and
-    /// makes room for threads. `depth`: frames that distinguish stacks.
+    /// Sets what does not change (array layout, kind of clock, how ids are read), and makes the table of threads.
+    /// `depth`: number of frames that distinguish stacks.
     pub(crate) fn configure(
         &self,
         env: Env<Live>,
@@ -173,7 +173,7 @@ impl Tracker {
         })
     }
 
-    /// Lets the tracker read ids of threads.
+    /// Gives the tracker what it needs to read ids of threads.
     fn prepare(&self, jni: Jni) -> Result<()> {
         let class = self.class;
         if let Some(name) = self.ids.unsafe_name() {
@@ -193,8 +193,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Sets how many frames distinguish stacks, if that may change, and has other keys made of the
-    /// same contexts, because the depth or the class filters have changed (`epoch` times).
+    /// Sets how many frames distinguish stacks, if that may change. Equal contexts get other keys from now on, because
+    /// the depth or the class filters have changed (`epoch` times).
     pub(crate) fn renew_keys(&self, jni: Jni, depth: u32, epoch: u32) -> Result<()> {
         let class = self.class;
         let salt = jni.static_field(class, "depthSalt", "J")?;
@@ -234,7 +234,7 @@ impl Tracker {
         })
     }
 
-    /// Brings every thread's own clock up to date.
+    /// Updates the CPU time of every thread.
     pub(crate) fn set_cpu_clocks(&self, env: Env<Live>, jni: Jni) {
         self.for_each(jni, |object| {
             let before = jni.get_long(object, self.cpu);
@@ -250,7 +250,7 @@ impl Tracker {
         });
     }
 
-    /// Lets the clock tick: the time, and how often it has ticked before.
+    /// Lets the clock tick. `ticks`: how often it has ticked before.
     pub(crate) fn set_clock(&self, jni: Jni, nanos: i64, ticks: i64) {
         if let Some(clock) = jni.get_static_object(self.class, self.clock) {
             jni.set_longs(clock, 0, &[tick(nanos, ticks)]);
@@ -263,12 +263,12 @@ impl Tracker {
             .ok_or(jvmti::Error::Jni("table"))
     }
 
-    /// What unused slots hold.
+    /// The content of unused slots.
     pub(crate) fn no_thread(&self, jni: Jni) -> Option<Object> {
         jni.get_static_object(self.class, self.no_thread)
     }
 
-    /// Replaces the table by a larger one.
+    /// Replaces the table of threads with a larger one.
     fn enlarge_table(&self, jni: Jni, spares: &Spares) -> std::result::Result<(), Stop> {
         let old = self.table(jni)?;
         let counting = jni.get_static_object(self.class, self.counting);
@@ -280,7 +280,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// A table that has what this one has, and at least twice as many slots (a power of two).
+    /// A copy of a table with at least twice as many slots (a power of two).
     pub(crate) fn larger(
         &self,
         jni: Jni,
@@ -306,12 +306,12 @@ impl Tracker {
         Ok(new)
     }
 
-    /// An array of tracker objects that belong to no thread.
+    /// An array filled with the tracker that belongs to no thread.
     pub(crate) fn new_trackers(&self, jni: Jni, len: usize) -> Result<Object> {
         jni.new_objects(len, self.class, self.no_thread(jni))
     }
 
-    /// Puts an object at a free place of its thread; false if there is none.
+    /// Stores a tracker in a free slot of its thread; false if there is none.
     pub(crate) fn place(&self, jni: Jni, table: Object, thread: Object, object: Object) -> bool {
         let free = self.probe(jni, table, thread, |owner| owner.is_none());
         if let Some((at, found)) = free {
@@ -321,13 +321,13 @@ impl Tracker {
         free.is_some()
     }
 
-    /// The object of a thread in a table, and where it is.
+    /// The tracker of a thread in a table, and its slot.
     pub(crate) fn find(&self, jni: Jni, table: Object, thread: Object) -> Option<(usize, Object)> {
         let is_it = |owner: Option<Object>| owner.is_some_and(|owner| jni.is_same(owner, thread));
         self.probe(jni, table, thread, is_it)
     }
 
-    /// The first of a thread's places whose owner is wanted.
+    /// The first of a thread's slots whose owner `wanted` accepts.
     fn probe(
         &self,
         jni: Jni,
@@ -350,7 +350,7 @@ impl Tracker {
         None
     }
 
-    /// Makes an object with tables, whose number is not set. Not to be called while the state is locked.
+    /// Makes a tracker with tables; its number is not set. Must not be called while the state is locked.
     pub(crate) fn with_tables(&self, jni: Jni, want: Want) -> Result<Object> {
         let object = jni.alloc_object(self.class)?;
         if want.sites {
@@ -373,8 +373,8 @@ impl Tracker {
         Ok(object)
     }
 
-    /// Makes the object of a thread; a local reference. `now`: time by the clock in use, 0 if it
-    /// cannot be known. Not to be called while the state is locked.
+    /// Makes the tracker of a thread; returns a local reference. `now`: time of the clock in use, 0 if unknown. Must
+    /// not be called while the state is locked.
     pub(crate) fn of_thread(
         &self,
         jni: Jni,
@@ -394,7 +394,7 @@ impl Tracker {
         Ok(object)
     }
 
-    /// Enters the object of a thread.
+    /// Adds the tracker of a thread to the table.
     pub(crate) fn enroll(
         &self,
         jni: Jni,
@@ -408,7 +408,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Everything that exists because of the tracker, as local references.
+    /// All objects that exist because of the tracker, as local references.
     pub(crate) fn own_objects(&self, jni: Jni) -> Vec<Object> {
         let arrays = ["arrayBase", "arrayShift"].into_iter();
         let arrays = arrays.filter_map(|name| jni.static_field(self.class, name, "[I").ok());
@@ -446,7 +446,7 @@ impl Tracker {
         own
     }
 
-    /// All objects that count for a thread that is not virtual.
+    /// Calls `body` with the tracker of each thread that is not virtual.
     pub(crate) fn for_each(&self, jni: Jni, body: impl FnMut(Object)) {
         if let Ok(table) = self.table(jni) {
             self.for_each_in(jni, table, body);
@@ -454,7 +454,7 @@ impl Tracker {
         }
     }
 
-    /// All objects in a table that have an owner.
+    /// Calls `body` with each tracker in a table that has an owner.
     pub(crate) fn for_each_in(&self, jni: Jni, table: Object, mut body: impl FnMut(Object)) {
         let Some(no_thread) = self.no_thread(jni) else {
             return;
@@ -471,7 +471,7 @@ impl Tracker {
         jni.delete_local(no_thread);
     }
 
-    /// The same, as local references.
+    /// The trackers in a table that have an owner, as local references.
     pub(crate) fn all_in(&self, jni: Jni, table: Object) -> Vec<Object> {
         let no_thread = self.no_thread(jni);
         let of_somebody = |object: &Object| {
@@ -489,7 +489,7 @@ impl Tracker {
         all
     }
 
-    /// The object of a thread that is not virtual, which has ended: its place is free.
+    /// Removes the tracker of a thread that has ended and is not virtual.
     pub(crate) fn retire(&self, jni: Jni, thread: Object) -> Option<Object> {
         let table = self.table(jni).ok()?;
         let (at, object) = self.find(jni, table, thread)?;
@@ -503,7 +503,7 @@ impl Tracker {
         jni.set_int(object, self.id, id);
     }
 
-    /// The number of an object's counters.
+    /// The number of a tracker's counters.
     pub(crate) fn id(&self, jni: Jni, object: Object) -> i32 {
         jni.get_int(object, self.id)
     }
@@ -535,21 +535,20 @@ impl Tracker {
         jni.delete_local(array);
     }
 
-    /// All site entries.
+    /// All entries of the sites.
     pub(crate) fn sites(&self, jni: Jni, object: Object) -> Vec<i64> {
         self.longs(jni, object, self.sites)
     }
 
-    /// Puts the site entries in another array, which is as long; by the owner only.
+    /// Moves the entries of the sites into another array of their length; only for the owner.
     pub(crate) fn set_sites(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
         let at = (self.sites, self.sites_shift);
         self.set_table(jni, object, at, (array, words));
     }
 
-    /// The objects a thread has gathered, with the words of each (site, and bytes if
-    /// it is an array), and how many of them were taken over before. The caller says
-    /// with `is_owner` whether it is that thread, which then begins anew, or one that
-    /// only looks, after which these count as taken over.
+    /// The pending objects of a thread, with the words of each (site, and bytes if it is an array), and how many of
+    /// them were read before. If `is_owner`, the caller is that thread, and its list is then empty; otherwise another
+    /// thread only reads the objects, and they count as read.
     pub(crate) fn gathered(
         &self,
         jni: Jni,
@@ -586,7 +585,7 @@ impl Tracker {
         }
     }
 
-    /// A word of the edges; 0 where there is none.
+    /// A word of the edges; 0 if there are none.
     pub(crate) fn edge_word(&self, jni: Jni, object: Object, at: usize) -> i64 {
         let mut word = [0];
         if let Some(array) = jni.get_object(object, self.edges) {
@@ -604,7 +603,7 @@ impl Tracker {
     pub(crate) fn open_calls(&self, jni: Jni, object: Object) -> Vec<usize> {
         let depth = usize::try_from(jni.get_int(object, self.depth)).unwrap_or(0);
         let words = self.longs(jni, object, self.stack);
-        // The stack holds what was left by each call; the last call's node is the present one.
+        // The stack has the node before each call; the node of the last call is the present one.
         let left = words
             .iter()
             .take(depth)
@@ -615,7 +614,7 @@ impl Tracker {
         left.chain(last).map(node_of).collect()
     }
 
-    /// Puts the edges in another array, which is as long; by the owner only.
+    /// Moves the edges into another array of their length; only for the owner.
     pub(crate) fn set_edges(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
         let at = (self.edges, self.edges_shift);
         self.set_table(jni, object, at, (array, words));
@@ -626,7 +625,7 @@ impl Tracker {
         self.longs(jni, object, self.costs)
     }
 
-    /// Puts the costs in another array, which is as long; by the owner only.
+    /// Moves the costs into another array of their length; only for the owner.
     pub(crate) fn set_costs(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
         jni.set_longs(array, 0, words);
         for object in [Some(object), self.home_of_guest(jni, object)] {
@@ -637,7 +636,7 @@ impl Tracker {
     }
 }
 
-/// Whether a table of so many slots has a place for each of these threads.
+/// Whether a table with this many slots has a slot for each of these threads.
 fn have_places(ids: &[i64], len: usize) -> bool {
     let mut taken = vec![false; len];
     ids.iter().all(|id| {
@@ -647,12 +646,12 @@ fn have_places(ids: &[i64], len: usize) -> bool {
     })
 }
 
-/// Where the object of a thread may stand in a table of so many slots.
+/// The slots of a table of this length that a thread's tracker may be in.
 fn places_of(id: i64, len: usize) -> impl Iterator<Item = usize> {
     (0..PROBES).map(move |probe| (id as usize).wrapping_add(probe) & (len - 1))
 }
 
-/// The number of a node without what else its word says.
+/// The number of a node, without the other bits of its word.
 pub(crate) fn node_of(word: i64) -> usize {
     (word & (EACH - 1)) as usize
 }
@@ -662,16 +661,15 @@ pub(crate) fn calls_of(word: i64) -> i64 {
     (word.cast_unsigned() >> 32).cast_signed()
 }
 
-/// Bits by which a context is shifted for each call, so that the last `depth` sites are
-/// in it and the first of these still with all the bits that count sites, as long as
-/// there are that many bits (37 frames).
+/// Bits by which a context is shifted for each call. The last `depth` sites are then in it, and the first of these
+/// still has all the bits that count sites, as long as there are that many bits (37 frames).
 fn context_shift(depth: u32) -> i32 {
     let before = depth.saturating_sub(1);
     let shift = (64 - SITE_BITS).checked_div(before);
     shift.map_or(63, |shift| shift.max(1).cast_signed())
 }
 
-/// A time as the tracker keeps it: the low 8 bits count ticks.
+/// A time in the tracker's form: the low 8 bits count ticks.
 fn tick(nanos: i64, ticks: i64) -> i64 {
     nanos & !0xff | ticks & 0xff
 }
@@ -685,7 +683,7 @@ mod tests {
         for depth in 2..=37 {
             let shift = context_shift(depth).unsigned_abs();
             assert!(64 - (depth - 1) * shift >= SITE_BITS, "{depth}");
-            // And little is kept of what lies beyond the depth.
+            // And few bits of the sites beyond the depth remain.
             assert!(
                 depth < 3 || (depth - 1) * (shift + 1) > 64 - SITE_BITS,
                 "{depth}"

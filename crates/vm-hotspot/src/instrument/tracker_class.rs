@@ -1,22 +1,21 @@
-//! The bytes of the tracker's class, fit for the VM at hand.
+//! The bytes of the tracker's class, adapted to this VM.
 
 /// Compiled from `tracker/HprofTracker.java`.
 const BYTES: &[u8] = include_bytes!("../../tracker/HprofTracker.class");
 
-/// How the tracker learns the id of a thread. A subclass may override `getId`, so it
-/// is never asked.
+/// How the tracker reads the id of a thread. It never calls `getId`, which a subclass may override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadIds {
-    /// JDK 19 on: `Thread.threadId` is final.
+    /// From JDK 19 on: `Thread.threadId`, which is final.
     Final,
-    /// JDK 9 on: its field is read by this class.
+    /// From JDK 9 on: the field `tid`, read with `jdk.internal.misc.Unsafe`.
     Internal,
-    /// JDK 8: the same class by its old name.
+    /// JDK 8: the same with `sun.misc.Unsafe`.
     Old,
 }
 
 impl ThreadIds {
-    /// Name of the class whose native methods go round constructors.
+    /// Name of the class whose native methods make objects without a constructor.
     pub(crate) fn unsafe_class(self) -> &'static str {
         match self {
             Self::Old => "sun/misc/Unsafe",
@@ -33,7 +32,7 @@ impl ThreadIds {
     }
 }
 
-/// A name as it stands in a constant pool.
+/// A name in the form of a constant pool.
 fn constant(name: &str) -> Vec<u8> {
     let length = (name.len() as u16).to_be_bytes();
     [&[1], &length[..], name.as_bytes()].concat()
