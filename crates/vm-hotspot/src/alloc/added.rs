@@ -1,4 +1,4 @@
-//! How objects come to be tracked: one by one as they are made, or those that a thread has gathered.
+//! Adds tracked objects: one by one as they are made, or all that are pending at a thread.
 
 use jvmti::{Jni, Object};
 
@@ -9,7 +9,7 @@ use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
 impl Tracked {
-    /// The site of an object, and how many it stands for as a power of two, if it is to be tracked.
+    /// If an object is tracked: its site, and the binary logarithm of the number of objects that it stands for.
     fn chosen(&self, list: &mut Young, how: i64, bytes: u64) -> Option<(SiteId, u32)> {
         let (site, share) = SiteId::of_word(how);
         let weight_log2 = (how as u32).trailing_ones();
@@ -30,7 +30,8 @@ impl Tracked {
         }
     }
 
-    /// Tracks one object of a site that stands for `1 << weight_log2`, if that is admitted; `bytes` only if it is an array.
+    /// Tracks one object of a site, which stands for `1 << weight_log2` objects, if the limits allow it; `bytes` only
+    /// if it is an array.
     pub(crate) fn add(
         &self,
         jni: Jni,
@@ -50,7 +51,7 @@ impl Tracked {
         }
     }
 
-    /// Tracks one object that has a weak reference already, or drops that. `bytes` only if it is an array.
+    /// Tracks one object that has a weak reference already, or deletes the reference. `bytes` only if it is an array.
     pub(crate) fn add_weak(&self, jni: Jni, weak: Object, (site, bytes): (SiteId, u64), time: u32) {
         let mut list = self.list(0);
         match list.thin(0, bytes) {
@@ -64,8 +65,9 @@ impl Tracked {
 }
 
 impl HotSpot {
-    /// Tracks one object that the current thread has made; `tables` are the tracker's that has its site, `how` and `bytes`
-    /// are what the tracker keeps of a pending object. Whether there were so many that fewer of each site will do.
+    /// Tracks one object that the current thread has made. `tables`: number of the tables that have its site; `how` and
+    /// `bytes`: as for a pending object in the tracker. Returns whether so many were tracked that fewer of each site
+    /// are sufficient.
     pub(crate) fn track_made(
         &self,
         jni: Jni,
@@ -85,7 +87,7 @@ impl HotSpot {
         self.tracked.hand_over()
     }
 
-    /// Tracks the objects a thread has gathered. `is_owner`: it is the current thread.
+    /// Tracks the pending objects of a thread. `is_owner`: it is the current thread.
     pub(crate) fn track_gathered(&self, jni: Jni, object: Object, is_owner: bool) {
         let Some(tracker) = self.tracker() else {
             return;
@@ -118,7 +120,7 @@ impl HotSpot {
                 }
                 None => dead = (dead.0 + 1, dead.1 + large(bytes)),
             }
-            // Its owner reads it no more, and it may be freed.
+            // The owner no longer reads it, so it may be freed.
             if !is_owner {
                 jni.array_set(objects, index, None);
             }
@@ -133,7 +135,7 @@ impl HotSpot {
         }
     }
 
-    /// Tracks what all threads have gathered, and what was sampled.
+    /// Tracks the pending objects of all threads, and the sampled ones.
     pub(crate) fn track_all_gathered(&self, jni: Jni) {
         if let Some(env) = self.live() {
             self.take_samples(env, jni);

@@ -13,10 +13,10 @@ use crate::alloc::tracked::Entry;
 use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 
-/// Counts milliseconds from 1 on while times are wanted.
+/// Counts milliseconds from 1 on while allocation times are recorded.
 pub(crate) struct Clock {
     began: Instant,
-    /// The same in milliseconds since 1970.
+    /// The same time in milliseconds since 1970.
     began_ms: u64,
     is_on: AtomicBool,
     /// A thread makes sure that allocation times are recorded soon.
@@ -57,7 +57,7 @@ impl Clock {
         }
     }
 
-    /// Times are wanted from now on, or not.
+    /// Starts or stops recording times.
     pub(crate) fn switch(&self, on: bool) {
         self.is_on.store(on, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Clock {
     }
 }
 
-/// From number `first` on objects were tracked at this time.
+/// Objects from number `first` on were tracked at this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Start {
     first: u32,
@@ -79,8 +79,8 @@ struct Start {
 pub(crate) struct Dated {
     entries: Vec<Entry>,
     starts: Vec<Start>,
-    /// What a caller that reads them piece by piece has not seen. It stays valid when other objects are
-    /// freed meanwhile; objects that are added later are not in it.
+    /// What a caller that reads the objects piece by piece has not read yet. It stays valid when objects are freed
+    /// meanwhile; objects that are added later are not in it.
     unseen: Range<usize>,
 }
 
@@ -98,7 +98,7 @@ impl DerefMut for Dated {
     }
 }
 
-/// Begins a time, if it is another than the last.
+/// Begins a new time, if it differs from the last.
 fn begin(starts: &mut Vec<Start>, first: usize, time: u32) {
     let last = starts.last().map_or(0, |since| since.time);
     if time != last {
@@ -108,13 +108,13 @@ fn begin(starts: &mut Vec<Start>, first: usize, time: u32) {
 }
 
 impl Dated {
-    /// One more, made at a time of [`Clock`] or a little before; 0 if it is not known.
+    /// Adds an object that was made at this time of [`Clock`] or a little earlier; 0 if unknown.
     pub(crate) fn push(&mut self, entry: Entry, time: u32) {
         begin(&mut self.starts, self.entries.len(), time);
         self.entries.push(entry);
     }
 
-    /// All of another list at the end of this one.
+    /// Appends all objects of another list.
     pub(crate) fn append(&mut self, mut other: Dated) {
         let offset = self.entries.len();
         if other.starts.first().is_none_or(|since| since.first > 0) && !other.is_empty() {
@@ -127,7 +127,7 @@ impl Dated {
         self.thin_out();
     }
 
-    /// Keeps some.
+    /// Keeps the objects that `keep` accepts.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) {
         let old = std::mem::take(&mut self.starts);
         let mut old = old.into_iter().peekable();
@@ -152,19 +152,19 @@ impl Dated {
         self.thin_out();
     }
 
-    /// Begins to go through all that there are.
+    /// Begins to read all objects.
     pub(crate) fn see_all(&mut self) {
         self.unseen = 0..self.entries.len();
     }
 
-    /// The next `most` of them at most; none when all have been seen.
+    /// The next objects, at most `most`; none when all were read.
     pub(crate) fn next_chunk(&mut self, most: usize) -> &[Entry] {
         let begin = self.unseen.start;
         self.unseen.start = self.unseen.end.min(begin + most);
         &self.entries[begin..self.unseen.start]
     }
 
-    /// There are never more than a time for four objects: times that are close are made one.
+    /// Merges times that are close, so that there is at most one time for four objects.
     fn thin_out(&mut self) {
         const FEW: usize = 1024;
         while self.starts.len() > FEW + self.entries.len() / 4 {
@@ -187,7 +187,7 @@ impl Dated {
         }
     }
 
-    /// When one was made; 0 if that is not known.
+    /// When an object was made; 0 if unknown.
     pub(crate) fn time(&self, index: usize) -> u32 {
         let after = self
             .starts
@@ -197,8 +197,8 @@ impl Dated {
     }
 }
 
-/// Takes over what threads have gathered, so often that allocation times are accurate to about 0.1 s:
-/// a thread that makes few objects would keep them longer. Costs at most 2 % of a core.
+/// Collects the pending objects of all threads so often that allocation times are accurate to about 0.1 s: at a thread
+/// that makes few objects they would be pending longer. Costs at most 2 % of a core.
 pub(crate) fn keep_allocation_times(hotspot: &HotSpot, jni: Jni) {
     use std::time::Duration;
     const STEP: Duration = Duration::from_millis(25);
@@ -227,7 +227,7 @@ mod tests {
         Entry::new(weak.expect("not null"), SiteId(1), 0, 0)
     }
 
-    /// The same kept with a time for each.
+    /// The same list with a time for each object.
     #[test]
     fn times_are_those_of_the_objects_whoever_dies() {
         let mut noise = 5_u64;

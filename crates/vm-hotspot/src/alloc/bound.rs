@@ -1,19 +1,20 @@
-//! How many objects may be tracked where each of them keeps garbage.
+//! How many objects may be tracked if each tracked object keeps garbage alive.
 //!
-//! The young collections of generational ZGC take weak references for strong ones. An object that is tracked stays, with all
-//! that it refers to, until the old generation has been collected, too. A program whose heap fills with them waits for memory
-//! at each allocation (`bench/zgc.py` measures it).
+//! Young collections of generational ZGC treat weak references as strong. A tracked object, with everything it refers
+//! to, stays until the old generation has been collected, too. If such objects fill the heap, the program waits for
+//! memory at each allocation (`bench/zgc.py` measures this).
 //!
-//! Limiting the number does not help where one freed object refers to all later ones. So heap usage is read, too:
-//! while the heap stays nearly full over some collections, ever fewer objects are tracked.
+//! A limit of their number does not help if one freed object refers to all later ones. So heap usage is read, too:
+//! while the heap stays nearly full over some collections, the number of tracked objects is reduced further and
+//! further.
 
 use jvmti::{Env, Live};
 
 use crate::vm::collector::Collector;
 use crate::vm::vm_structs::VmStructs;
 
-/// Bytes from which on an array is large. Large arrays are made fewer by themselves: few of them take as much as all other
-/// tracked objects.
+/// Bytes from which on an array is large. Large arrays are thinned separately, because a few of them take as much
+/// memory as all other tracked objects.
 pub(crate) const LARGE: u64 = 1 << 10;
 
 /// How many objects may be tracked, and bytes of the large arrays among them.
@@ -26,7 +27,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// At most so many.
+    /// At most this many objects.
     pub(crate) fn new(objects: usize) -> Self {
         /// Large arrays may take a 64th of a heap with [`Bound::of_heap`].
         const LARGE_BYTES_EACH: u64 = Bound::HEAP_OF_EACH / 64;
@@ -40,7 +41,8 @@ impl Bound {
     /// Bytes of a program's heap for each tracked object.
     const HEAP_OF_EACH: u64 = 128 << 10;
 
-    /// For a heap that may have so many bytes: as many as take a small part of it (`bench/zgc.py` measures the effect).
+    /// For a heap with this maximum size: as many objects as take a small part of it (`bench/zgc.py` measures the
+    /// effect).
     pub(crate) fn of_heap(bytes: u64) -> Self {
         const LEAST: u64 = 1 << 11;
         const MOST: u64 = 1 << 20;
@@ -48,8 +50,8 @@ impl Bound {
         Self::new(objects as usize)
     }
 
-    /// For objects that are sampled once in so many bytes and cannot be made fewer: as many as can be alive, and large arrays of
-    /// an eighth of the heap.
+    /// For objects that are sampled once per `interval` bytes and cannot be thinned: as many as can be alive, and large
+    /// arrays up to an eighth of the heap.
     pub(crate) fn of_samples(heap: u64, interval: u64) -> Self {
         let alive = usize::try_from(heap / interval.max(1)).unwrap_or(usize::MAX);
         Self {
@@ -59,7 +61,7 @@ impl Bound {
         }
     }
 
-    /// The same for a heap of so many bytes whose garbage tracked objects keep.
+    /// The same for a heap of this size in which tracked objects keep garbage alive.
     pub(crate) fn within(self, heap: u64) -> Self {
         Self {
             heap: Some(heap),
@@ -67,38 +69,38 @@ impl Bound {
         }
     }
 
-    /// Whether so many objects, with so many bytes of large arrays, are within it.
+    /// Whether these objects, with these bytes of large arrays, are within the bound.
     pub(crate) fn includes(&self, (objects, large_bytes): (usize, u64)) -> bool {
         objects <= self.objects && large_bytes <= self.large_bytes
     }
 
-    /// Whether so many are to be made fewer, so that there is room for others.
+    /// Whether this many objects must be thinned, so that others can be tracked.
     pub(crate) fn has_many(&self, objects: usize) -> bool {
         objects > self.objects / 2
     }
 
-    /// Whether large arrays of so many bytes are to be made fewer.
+    /// Whether large arrays with this many bytes must be thinned.
     pub(crate) fn has_many_large(&self, large_bytes: u64) -> bool {
         large_bytes > self.large_bytes / 2
     }
 }
 
-/// The least that was in use in the heap over some collections. What is in use right after a collection is not known: the
-/// collector works beside the program.
+/// The minimum of heap usage over some collections. Usage right after a collection is not known, because the collector
+/// runs concurrently with the program.
 #[derive(Debug)]
 pub(crate) struct LowWater {
     least: u64,
     looks: u32,
-    /// Pauses of the collector before the first look.
+    /// Pauses of the collector before the first reading.
     before: u64,
 }
 
 impl LowWater {
-    /// Looks that one statement needs, and pauses of the collector: each of its collections has three.
+    /// Readings and pauses of the collector that a minimum needs; each collection has three pauses.
     const LOOKS: u32 = 10;
     const PAUSES: u64 = 6;
 
-    /// After so many pauses.
+    /// Starts after this many pauses.
     pub(crate) fn new(pauses: u64) -> Self {
         Self {
             least: u64::MAX,
@@ -107,7 +109,8 @@ impl LowWater {
         }
     }
 
-    /// So much is in use after so many pauses. The least, when there were enough looks; then it begins anew.
+    /// Adds a reading: bytes in use after this many pauses. Returns the minimum when there were enough readings, and
+    /// starts again.
     pub(crate) fn look(&mut self, used: u64, pauses: u64) -> Option<u64> {
         self.least = self.least.min(used);
         self.looks += 1;
@@ -120,12 +123,12 @@ impl LowWater {
     }
 }
 
-/// Whether a heap of so many bytes is nearly full when so many stay in use.
+/// Whether a heap of `heap` bytes is nearly full if `used` bytes stay in use.
 pub(crate) fn is_nearly_full(heap: u64, used: u64) -> bool {
     used > heap / 8 * 7
 }
 
-/// Whether the VM keeps garbage for the sake of weak references.
+/// Whether weak references keep garbage alive in this VM.
 pub(crate) fn is_needed(env: Env<Live>) -> bool {
     let structs = VmStructs::load().unwrap_or_default();
     let version = env.system_property("java.vm.specification.version");
@@ -134,7 +137,7 @@ pub(crate) fn is_needed(env: Env<Live>) -> bool {
         && is_generational(structs.flag("ZGenerational"), version)
 }
 
-/// JDK 21 to 23 have both kinds of ZGC and a flag, later ones only the generational one.
+/// JDK 21 to 23 have both kinds of ZGC and a flag; later JDKs have only the generational one.
 fn is_generational(flag: Option<bool>, version: Option<u32>) -> bool {
     flag.unwrap_or(version.is_some_and(|version| version > 23))
 }

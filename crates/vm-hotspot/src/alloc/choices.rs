@@ -1,7 +1,7 @@
 //! Which objects are recorded, and how: the class filters, looked up once per class.
 //!
-//! They may change at any time. What threads have found out before then stands under other keys
-//! in their tables, which are entered anew ([`crate::vm::state::State::choose`]).
+//! They may change at any time. Entries that threads added to their tables before have other keys, so threads add them
+//! again ([`crate::vm::state::State::choose`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use crate::live::own_code::Asking;
 use crate::vm::places::module;
 use crate::vm::registry::Registry;
 
-/// Random numbers that choose objects: fair, and no secret.
+/// Random numbers that choose objects; uniform, but not cryptographic.
 #[derive(Debug)]
 pub(crate) struct Dice(u64);
 
 impl Default for Dice {
-    /// Others than any before: threads that do the same must not choose the same.
+    /// A new seed each time, so that threads that do the same do not choose the same objects.
     fn default() -> Self {
         static MADE: AtomicU64 = AtomicU64::new(1);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -38,14 +38,14 @@ impl Dice {
         share.chooses(self.throw())
     }
 
-    /// Whether the next object is the one of `1 << halves` that is tracked.
+    /// Whether the next object is tracked, one of `1 << halves` on average.
     pub(crate) fn choose_in_halves(&mut self, halves: u32) -> bool {
         halves == 0 || self.throw().leading_zeros() >= halves
     }
 
-    /// 32 bits of chance.
+    /// 32 random bits.
     fn throw(&mut self) -> u32 {
-        // Xorshift with a multiplication: its high half is as good as the choice needs.
+        // Xorshift with a multiplication; its high half is random enough for this choice.
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -53,18 +53,18 @@ impl Dice {
     }
 }
 
-/// What holds for a class.
+/// How objects of a class are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
     /// Its objects are not recorded.
     Off,
-    /// They are recorded so.
+    /// They are recorded with these options.
     Record(ClassOptions),
 }
 
 const FULL: Chosen = Chosen::Record(ClassOptions::FULL);
 
-/// A class that a factory of the program is to be asked about.
+/// A question to a factory of the program about a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) factory: String,
@@ -73,26 +73,26 @@ pub(crate) struct Question {
     pub(crate) name: String,
 }
 
-/// What factories of the program have said, and are to say.
+/// Questions to factories of the program, and their answers.
 #[derive(Debug, Default)]
 struct Factories {
     answers: FxHashMap<(String, ClassId), Chosen>,
     /// New questions.
     questions: Vec<Question>,
-    /// Those that are not asked again, because they do not answer.
+    /// Factories that are not called again, because they do not answer.
     mute: FxHashSet<String>,
-    /// Those of which a fault was said.
+    /// Factories of which a fault was reported.
     faulty: FxHashSet<String>,
     /// Valid answers that are not reported yet; and whether the answers reported before are no longer valid.
     news: Vec<(ClassId, Chosen)>,
     is_anew: bool,
-    /// There is a thread that asks.
+    /// Whether a thread calls the factories.
     is_asking: bool,
-    /// The question that it waits for.
+    /// The question that this thread waits for.
     asking: Arc<Asking>,
 }
 
-/// The options that hold now.
+/// The present options.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     rules: Arc<Rules>,
@@ -104,7 +104,7 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// Other rules from now on; false if they are the same.
+    /// Sets the rules; false if they are the same as before.
     pub(crate) fn set(&mut self, rules: &Arc<Rules>) -> bool {
         if self.rules == *rules {
             return false;
@@ -116,13 +116,13 @@ impl Choices {
         true
     }
 
-    /// What was found out of classes holds no longer.
+    /// Discards what is known of classes.
     fn renew(&mut self) {
         self.known.clear();
         self.epoch += 1;
     }
 
-    /// What threads have found out holds no longer, though the options do.
+    /// Makes threads add the entries of their tables again, with unchanged options.
     pub(crate) fn begin_epoch(&mut self) {
         self.epoch += 1;
     }
@@ -132,7 +132,7 @@ impl Choices {
         self.epoch
     }
 
-    /// What holds for a class whose mirror is at hand. Runs no Java code.
+    /// How objects of a class with this mirror are recorded. Runs no Java code.
     pub(crate) fn of(
         &mut self,
         registry: &Registry,
@@ -159,7 +159,7 @@ impl Choices {
                         *answer
                     }
                     None if self.factories.mute.contains(factory) => FULL,
-                    // Until it has answered, what holds by default.
+                    // The default, until it has answered.
                     None => {
                         let question = Question {
                             factory: asked.0,
@@ -177,7 +177,7 @@ impl Choices {
         chosen
     }
 
-    /// Whether a thread has to begin to ask.
+    /// Whether a thread that calls factories must be started.
     pub(crate) fn begin_asking(&mut self) -> bool {
         let begins = self.rules.asks() && !self.factories.is_asking;
         self.factories.is_asking |= begins;
@@ -189,12 +189,12 @@ impl Choices {
         self.rules.asks()
     }
 
-    /// No thread queries factories any longer.
+    /// Records that no thread calls factories any longer.
     pub(crate) fn end_asking(&mut self) {
         self.factories.is_asking = false;
     }
 
-    /// The new questions; `None` if nothing is asked any more, and who asks ends.
+    /// The new questions; `None` if no factory is named any longer: the thread that asks then ends.
     pub(crate) fn take_questions(&mut self) -> Option<Vec<Question>> {
         if !self.rules.asks() {
             self.factories.is_asking = false;
@@ -208,7 +208,7 @@ impl Choices {
         Arc::clone(&self.factories.asking)
     }
 
-    /// Asks a factory no more.
+    /// Never calls a factory again.
     pub(crate) fn never_ask(&mut self, factory: &str) {
         self.factories.mute.insert(factory.to_owned());
         let others = |question: &Question| question.factory != factory;
@@ -235,7 +235,7 @@ impl Choices {
         self.factories.faulty.insert(factory.to_owned())
     }
 
-    /// Takes answers; whether they say other than what holds by default.
+    /// Stores answers; returns whether one differs from the default.
     pub(crate) fn take_answers(&mut self, answers: Vec<(Question, Chosen)>) -> bool {
         let is_news = answers.iter().any(|(_, answer)| *answer != FULL);
         let reported = answers

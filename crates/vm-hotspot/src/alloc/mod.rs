@@ -1,12 +1,12 @@
-//! Allocations: which objects are recorded, and what becomes of them.
+//! Allocations: which objects are recorded, counted and tracked.
 //!
 //! 1. Class filters say how a class is recorded ([`choices`]).
-//! 2. Java code counts its objects by stack; those of native code and of the VM come as events ([`native_made`]).
-//!    Sampled ones wait in lists, so that no thread waits for another ([`sampled`]).
+//! 2. Inserted code counts the objects of Java code by stack; those of native code and of the VM are reported by events
+//!    ([`native_made`]). Sampled objects wait in lists, so that no thread waits for another ([`sampled`]).
 //! 3. What threads have counted is summed up by site ([`sites`]; [`site_stacks`] and [`tallies`] if stacks are sampled), and reported as differences ([`reported`]).
-//! 4. Objects are tracked ([`added`]) by weak references until they are freed ([`tracked`]).
-//!    Where a tracked object keeps garbage, their number has a bound ([`bound`]).
-//! 5. Their order keeps when they were allocated ([`allocation_times`]).
+//! 4. Objects are tracked ([`added`]) by weak references until they are freed ([`tracked`]). If a tracked object keeps
+//!    garbage alive, their number has a bound ([`bound`]).
+//! 5. They are kept in allocation order, which gives their allocation times ([`allocation_times`]).
 
 pub(crate) mod added;
 pub(crate) mod allocation_times;

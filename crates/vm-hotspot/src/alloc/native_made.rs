@@ -1,5 +1,5 @@
-//! Objects that no bytecode makes: those of the VM, which has an event for them, and those of
-//! native code, whose functions of JNI are replaced.
+//! Objects that no bytecode makes: those of the VM, which has an event for them, and those of native code, counted by
+//! replacing functions of JNI.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use crate::vm::config::Config;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::{NOWHERE, State};
 
-/// Whether allocations are counted at the moment.
+/// Whether allocations are counted now.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Counts them from now on.
+/// Starts to count them.
 ///
 /// # Errors
 /// When the VM refuses.
@@ -33,12 +33,12 @@ pub(crate) fn begin(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Resul
     Ok(())
 }
 
-/// Counts what native code makes, or does not.
+/// Switches counting of objects of native code on or off.
 pub(crate) fn switch(on: bool) {
     IS_ON.store(on, Ordering::SeqCst);
 }
 
-/// Where a string has its characters.
+/// The field of a string that has its characters.
 fn characters(jni: Jni, string: Object) -> Option<Object> {
     static VALUE: OnceLock<Option<FieldPtr>> = OnceLock::new();
     let find = || {
@@ -102,8 +102,8 @@ impl State {
         [method(0), method(1)]
     }
 
-    /// Whether the code that asks the VM for an object counts it itself: callers of
-    /// these native methods are instrumented.
+    /// Whether the code that requests an object from the VM counts it itself, because callers of these native methods
+    /// are instrumented.
     pub(crate) fn is_counted_by_caller(&mut self, env: Env<Live>, jni: Jni) -> bool {
         let [Some(top), caller] = self.innermost(env, jni) else {
             return false;
@@ -113,7 +113,7 @@ impl State {
     }
 }
 
-/// Whether this is `Unsafe.allocateInstance`, called by code that counts what it makes.
+/// Whether this is `Unsafe.allocateInstance`, called by code that counts the objects.
 fn is_unsafe(top: &MethodInfo, caller: Option<&MethodInfo>) -> bool {
     let is_called = caller.is_some_and(|caller| !caller.is_native);
     top.is_native && top.name == "allocateInstance" && is_called

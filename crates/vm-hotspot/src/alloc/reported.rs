@@ -1,6 +1,7 @@
-//! What was reported of the sites, and what is to be reported next: who is alive, and the differences since the last report.
+//! What was reported of the sites, and what will be reported next: live objects, and the differences since the last
+//! report.
 //!
-//! It has a lock of its own. What the state has counted is copied some sites at a time, so that no thread of the program
+//! It has a lock of its own. The counts of the state are copied some sites at a time, so that no thread of the program
 //! waits for a report.
 
 use vmpi::{AllocationRow, ArenaId, FreeRow, ObjectHandle};
@@ -10,12 +11,12 @@ use crate::alloc::tracked::Living;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    /// What it had made at the last [`Reported::settle`].
+    /// The counts at the last [`Reported::settle`].
     site: Site,
     living: Living,
-    /// What was said of its living was an estimate.
+    /// Whether an estimate of its live objects was reported.
     was_estimated: bool,
-    /// Objects and bytes at the last [`Reported::clear`]; reports are of those since then.
+    /// Objects and bytes at the last [`Reported::clear`]; reports have those since then.
     cleared: [i64; 2],
     announced: [i64; 4],
 }
@@ -28,7 +29,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// Of nothing yet. `is_tracked`: it will be known who is alive.
+    /// No sites yet. `is_tracked`: whether live objects will be known.
     pub(crate) fn new(is_tracked: bool) -> Self {
         Self {
             rows: Vec::new(),
@@ -36,8 +37,8 @@ impl Reported {
         }
     }
 
-    /// Takes the present counts as those that are reported next; `after` copies some sites. To be called before live
-    /// objects are counted: an object that was allocated in between is not among those, and would be reported as freed.
+    /// Copies the present counts, which are reported next; `after` copies some sites. Must be called before live
+    /// objects are counted: an object that is counted but not among the live ones is reported as freed.
     pub(crate) fn settle(&mut self, after: impl Fn(usize) -> Vec<Site>) {
         let mut number = 0;
         loop {
@@ -58,7 +59,7 @@ impl Reported {
         }
     }
 
-    /// Adds objects, and bytes of arrays, of sites that are thinned out. Those are tracked already.
+    /// Adds objects, and bytes of arrays, of sites that are recorded in part. These objects are tracked already.
     pub(crate) fn take_chosen(&mut self, chosen: &[(SiteId, [i64; 2])]) {
         for (site, [objects, array_bytes]) in chosen {
             let number = (site.0 as usize).wrapping_sub(1);
@@ -69,8 +70,7 @@ impl Reported {
         }
     }
 
-    /// Who is alive now, by number of the site. How many sites that is an estimate of for
-    /// the first time.
+    /// Sets the live objects by number of the site. Returns for how many sites they are an estimate for the first time.
     pub(crate) fn set_living(&mut self, living: &[Living]) -> u64 {
         let mut estimated = 0;
         for (row, number) in self.rows.iter_mut().zip(1..) {
@@ -82,7 +82,7 @@ impl Reported {
         estimated
     }
 
-    /// Only objects made from now on are reported.
+    /// From now on reports have only objects that are made later.
     pub(crate) fn clear(&mut self) {
         for row in &mut self.rows {
             row.cleared = [row.site.objects, row.site.bytes];
@@ -111,7 +111,8 @@ impl Reported {
             let [live_objects, live_bytes] = row.live(self.is_tracked);
             let [objects, bytes] = row.since_clear();
             let now = [objects, bytes, objects - live_objects, bytes - live_bytes];
-            // An estimate may take back a freed object; it is then reported later or never.
+            // A new estimate may count fewer freed objects than were reported; then none are reported until it exceeds
+            // that number.
             let new: [i64; 4] = std::array::from_fn(|i| (now[i] - row.announced[i]).max(0));
             row.announced = std::array::from_fn(|i| row.announced[i] + new[i]);
             let Site {
@@ -151,13 +152,13 @@ impl Reported {
 }
 
 impl Row {
-    /// Objects and bytes made from when counts were cleared until they were settled.
+    /// Objects and bytes made between `clear` and `settle`.
     fn since_clear(&self) -> [i64; 2] {
         let made = [self.site.objects, self.site.bytes];
         std::array::from_fn(|i| (made[i] - self.cleared[i]).max(0))
     }
 
-    /// Living objects and bytes of those since counts were cleared, at most these.
+    /// Live objects and bytes since counts were cleared, at most those that were made.
     fn live(&self, is_tracked: bool) -> [i64; 2] {
         let Living {
             objects,
@@ -167,7 +168,7 @@ impl Row {
         self.bounded(is_tracked, objects, array_bytes, self.since_clear())
     }
 
-    /// Living objects and bytes of all, at most what was ever allocated.
+    /// All live objects and bytes, at most those that were ever made.
     fn live_of_all(&self, is_tracked: bool) -> [i64; 2] {
         let objects = self.living.objects + self.living.old_objects;
         let array_bytes = self.living.array_bytes + self.living.old_array_bytes;

@@ -1,5 +1,6 @@
-//! Sampled allocations on their way to the state. The allocating thread puts a sample into a list, by its number, and
-//! continues; a thread of the agent takes them over. So allocating threads do not wait for each other, nor for reports.
+//! Sampled allocations on their way to the state. The allocating thread adds a sample to a list that its number
+//! selects, and continues; a thread of the agent empties the lists. So allocating threads wait neither for each other
+//! nor for reports.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -18,9 +19,9 @@ use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::CLASS_TAG;
 use crate::vm::state::{MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 
-/// Lists, so that there is one for each thread of most programs.
+/// Number of lists: enough for each thread of most programs.
 const LISTS: usize = 64;
-/// Samples in a list at which the agent's thread is woken, and at which the list is full.
+/// How many samples in a list wake the agent's thread, and how many fill the list.
 const MANY: usize = 64;
 const FULL: usize = 1024;
 
@@ -29,15 +30,15 @@ struct Sample {
     class: ClassId,
     thread: ThreadId,
     size: u64,
-    /// By the clock of tracked objects.
+    /// Time by the clock of tracked objects.
     time: u32,
-    /// A weak reference, if it is to be tracked.
+    /// A weak reference, if the object is to be tracked.
     object: Option<Object>,
     rows: Box<[FrameRow]>,
 }
 
 impl Sample {
-    /// What it is charged while it waits.
+    /// Bytes that it is charged while it waits.
     fn cost(&self) -> u64 {
         (size_of::<Self>() + size_of_val(&*self.rows) + 32) as u64
     }
@@ -59,7 +60,7 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Lets the thread that takes them over look for samples, or see that it is over.
+    /// Wakes the thread that empties the lists, for samples or because the recording has ended.
     pub(crate) fn wake(&self) {
         if let Some(taker) = self.taker.get() {
             taker.unpark();
@@ -76,7 +77,7 @@ impl HotSpot {
         }
     }
 
-    /// Lets a sample wait. `None` if its class or thread has no number yet, or the list is full.
+    /// Adds a sample to a list. `None` if its class or thread has no number yet, or the list is full.
     fn put_sample(&self, env: Env<Live>, jni: Jni, made: Object) -> Option<()> {
         let class = env.tag(jni.object_class(made)?).ok()?;
         let thread = env.thread_number(None).ok()?;
@@ -118,7 +119,7 @@ impl HotSpot {
         Some(())
     }
 
-    /// Takes over all samples that wait.
+    /// Counts all waiting samples.
     pub(crate) fn take_samples(&self, env: Env<Live>, jni: Jni) {
         for list in &self.samples.lists {
             let waiting = std::mem::take(&mut *list.lock());
@@ -138,7 +139,7 @@ impl HotSpot {
         }
     }
 
-    /// Drops the samples that wait, when the recording ends.
+    /// Drops the waiting samples when the recording ends.
     pub(crate) fn drop_samples(&self, jni: Jni) {
         for list in &self.samples.lists {
             let waiting = std::mem::take(&mut *list.lock());
@@ -151,9 +152,9 @@ impl HotSpot {
         }
     }
 
-    /// Starts the thread that takes samples over.
+    /// Starts the thread that empties the lists.
     pub(crate) fn take_samples_always(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        /// How long samples wait where they keep garbage.
+        /// How long samples wait if they keep garbage alive.
         const SHORT: Duration = Duration::from_millis(20);
         let hotspot = self.forever();
         let bound = self.tracked.bound();
@@ -172,7 +173,7 @@ impl HotSpot {
 }
 
 impl State {
-    /// Counts a sample; its site, and its bytes if it is an array. `None` if it is not recorded.
+    /// Counts a sample; returns its site, and its bytes if it is an array; `None` if it is not recorded.
     fn take_sample(
         &mut self,
         (env, jni): (Env<Live>, Jni),

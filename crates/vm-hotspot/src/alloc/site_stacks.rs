@@ -1,8 +1,9 @@
-//! The sites of objects where stacks are sampled, and their stacks.
+//! The sites of objects if stacks are sampled, and their stacks.
 //!
-//! A site is an instruction, so its stack is one frame: the method and line that allocate. Objects whose constructor is called
-//! by native code, a method handle or a class of a lambda have no such instruction; they are one site of their class without a frame. Each object that the tracker picks has
-//! its stack read, from the allocating frame on, and counted for its site ([`Tallies`](crate::alloc::tallies::Tallies)).
+//! A site is an instruction, so its stack is one frame: the method and line that allocate. Objects whose constructor is
+//! called by native code, a method handle or a class of a lambda have no such instruction; they share one site of their
+//! class, without a frame. For each object that the tracker picks, the stack is read from the allocating frame on and
+//! counted for its site ([`Tallies`](crate::alloc::tallies::Tallies)).
 
 use jvmti::{Env, FrameRow, Jni, Live};
 use vmpi::{ClassId, ClassOptions, Frame, ThreadId, Trace};
@@ -18,14 +19,14 @@ use crate::vm::state::{At, MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 pub(crate) enum Maker<'a> {
     /// A native method, or the VM for one.
     Native,
-    /// Code that calls a constructor and is not changed: native code, a method handle, a class of a lambda.
+    /// Code that calls a constructor and has no inserted code: native code, a method handle, a class of a lambda.
     Constructor,
     /// The instruction with this number.
     Instruction(i64, &'a Numbers),
 }
 
 impl<'a> Maker<'a> {
-    /// Of the object that the current thread counts.
+    /// The maker of the object that the current thread counts.
     pub(crate) fn of(at: &At<'a>) -> Self {
         match at.tracker.context(at.jni, at.object) {
             0 => Self::Constructor,
@@ -45,7 +46,7 @@ impl<'a> Maker<'a> {
 /// Frames of the current stack, innermost first.
 pub(crate) struct StackRows {
     rows: Vec<FrameRow>,
-    /// The stack has no others.
+    /// The stack has no other frames.
     is_whole: bool,
 }
 
@@ -66,8 +67,8 @@ impl StackRows {
 }
 
 impl HotSpot {
-    /// The stack of the current thread, which allocates. The state is not to be locked meanwhile: reading a stack takes as
-    /// long as all else that is done for a sample, and other threads would wait.
+    /// The stack of the current thread, which allocates. The state must not be locked meanwhile: reading a stack takes
+    /// as long as everything else that is done for a sample, and other threads would wait.
     pub(crate) fn allocating_stack(&self) -> Option<StackRows> {
         let env = self.live()?;
         let depth = (self.lock().depth as usize).min(MOST_FRAMES);
@@ -102,7 +103,8 @@ impl State {
         site
     }
 
-    /// Counts the stack of an object that the current thread makes; it stands for `2^weight_log2` of its site.
+    /// Counts the stack of an object that the current thread makes, which stands for `2^weight_log2` objects of its
+    /// site.
     pub(crate) fn sample_stack(
         &mut self,
         at: &At<'_>,
@@ -163,8 +165,8 @@ impl State {
         }
     }
 
-    /// Where the allocating frame is, below the tracker's and those of the object's constructors. `own`: it is one of the
-    /// object's class, with this descriptor.
+    /// The index of the allocating frame, below the frames of the tracker and of the object's constructors. `own`: the
+    /// allocating frame is a constructor of the object's class, with this descriptor.
     fn allocator(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -211,7 +213,7 @@ impl State {
     }
 }
 
-/// What is asked of a frame.
+/// What must be known of a frame.
 struct Row {
     is_tracker: bool,
     is_object_init: bool,

@@ -19,20 +19,20 @@ impl SiteId {
     pub(crate) const NONE: SiteId = SiteId(0);
     const BITS: u32 = SITE_BITS;
 
-    /// The high half of a site's last word in the tracker: the number, and which share of its
-    /// objects is recorded, by its number.
+    /// The high half of a site's last word in the tracker: the number of the site, and the number of the share of its
+    /// objects that is recorded.
     pub(crate) fn word(self, share: u32) -> i64 {
         i64::from(self.0 | share << Self::BITS) << 32
     }
 
-    /// Both of them.
+    /// The numbers of site and share in this word.
     pub(crate) fn of_word(word: i64) -> (SiteId, u32) {
         let high = (word.cast_unsigned() >> 32) as u32;
         (SiteId(high & ((1 << Self::BITS) - 1)), high >> Self::BITS)
     }
 }
 
-/// Track mask of a site before it has made many objects: 0 tracks each.
+/// Tracking mask of a site before it has made many objects: 0 tracks each object.
 pub(crate) fn first_mask(track: Track) -> i64 {
     match track {
         Track::None => i64::from(i32::MAX),
@@ -40,14 +40,14 @@ pub(crate) fn first_mask(track: Track) -> i64 {
     }
 }
 
-/// What a site has made.
+/// The counts of a site.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Site {
     pub(crate) class: ClassId,
     pub(crate) trace: TraceId,
-    /// How many of its objects are recorded.
+    /// The share of its objects that is recorded.
     pub(crate) share: Share,
-    /// Size of each object, 0 of arrays, whose sizes differ.
+    /// Size of each object; 0 for arrays, whose sizes differ.
     pub(crate) size: i64,
     pub(crate) objects: i64,
     pub(crate) bytes: i64,
@@ -60,15 +60,15 @@ pub(crate) struct Sites {
     by_key: FxHashMap<(ClassId, TraceId, Share), SiteId>,
     pub(crate) is_tracked: bool,
     pub(crate) memory: Arc<Memory>,
-    /// Stacks that were sampled, if they are.
+    /// Stacks, if they are sampled.
     pub(crate) tallies: Tallies,
     /// Sites that were merged with another one of their class since the last report, because of the memory limit.
     pub(crate) joined: u64,
 }
 
 impl Sites {
-    /// The site of a class and stack, of whose objects this share is recorded. Without memory for
-    /// another, it is that of the class without a stack.
+    /// The site of a class and stack, of whose objects this share is recorded. If there is no memory for a new site,
+    /// that of the class without a stack.
     pub(crate) fn site(&mut self, class: ClassId, trace: TraceId, share: Share) -> SiteId {
         const MOST: usize = 1 << SITE_BITS;
         if let Some(id) = self.by_key.get(&(class, trace, share)) {
@@ -104,7 +104,7 @@ impl Sites {
         row.map(|row| row.trace)
     }
 
-    /// Class, stack and share of a site, and the size of its objects, 0 of arrays.
+    /// Class, stack and share of a site, and the size of its objects (0 for arrays).
     pub(crate) fn about(&self, id: SiteId) -> Option<(ClassId, TraceId, Share, u64)> {
         let row = self.rows.get((id.0 as usize).wrapping_sub(1))?;
         Some((
@@ -115,8 +115,8 @@ impl Sites {
         ))
     }
 
-    /// Some of the sites in order of their numbers, from that after `number` on; none when there are no more. A copy, so that
-    /// no other thread waits for what is done with it.
+    /// Some of the sites in order of their numbers, from the one after `number` on; none when there are no more. A
+    /// copy, so that no other thread waits while it is used.
     pub(crate) fn after(&self, number: usize) -> Vec<Site> {
         const SOME: usize = 1 << 13;
         let rest = self.rows.get(number..).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Sites {
         }
     }
 
-    /// Takes over what a thread has counted at a key since it was last read.
+    /// Adds what a thread has counted at a key since the last reading.
     pub(crate) fn take_over(&mut self, seen: &mut Seen, objects: i64, bytes: i64) {
         let new = objects - seen.objects;
         let new_bytes = match seen.size {
@@ -144,7 +144,7 @@ impl Sites {
         }
     }
 
-    /// Adds objects, and bytes of arrays, of sites that are thinned out.
+    /// Adds objects, and bytes of arrays, of sites that are recorded in part.
     pub(crate) fn take_chosen(&mut self, chosen: &[(SiteId, [i64; 2])]) {
         for (site, [objects, array_bytes]) in chosen {
             if let Some(row) = self.row(*site) {
@@ -177,13 +177,13 @@ impl Sites {
     }
 }
 
-/// What a thread had counted at a key when it was last read.
+/// What a thread had counted at a key at the last reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) site: SiteId,
-    /// Not all of its objects are recorded: they are counted where they are chosen.
+    /// Whether only some of its objects are recorded; these are counted where they are chosen.
     pub(crate) is_thinned: bool,
-    /// The class filters when it was entered.
+    /// The epoch of the class filters when the key was added.
     pub(crate) epoch: u32,
     /// Size of each object, 0 if the bytes are counted (arrays).
     pub(crate) size: i64,
@@ -191,7 +191,7 @@ pub(crate) struct Seen {
     pub(crate) bytes: i64,
 }
 
-/// Spreads keys over slots; the same number as in the tracker.
+/// Spreads keys over slots; the same number as `SPREAD` in the tracker.
 pub(crate) const SPREAD: i64 = 0x9E37_79B9_7F4A_7C15_u64.cast_signed();
 
 /// First slot of a key in a table of `1 << (64 - shift)` entries.
@@ -199,8 +199,8 @@ pub(crate) fn slot(key: i64, shift: i32) -> usize {
     (key.wrapping_mul(SPREAD).cast_unsigned() >> shift) as usize
 }
 
-/// Where `key` is, or the empty place it belongs, in a table of `stride` words an
-/// entry whose first word is the key.
+/// The slot of `key`, or the empty slot where it belongs, in a table with entries of `stride` words, the first of which
+/// is the key.
 pub(crate) fn find_slot(table: &[i64], stride: usize, shift: i32, key: i64) -> usize {
     let entries = table.len() / stride;
     let mut at = slot(key, shift);
@@ -218,7 +218,7 @@ pub(crate) fn grow(table: &[i64], stride: usize, shift: i32) -> Vec<i64> {
     rebuild(table, stride, shift - 1)
 }
 
-/// A table for another shift with the same entries, for which there has to be room.
+/// A table for another shift with the same entries, which must fit.
 pub(crate) fn rebuild(table: &[i64], stride: usize, shift: i32) -> Vec<i64> {
     let mut new = vec![0; stride << (64 - shift)];
     for entry in table.chunks_exact(stride).filter(|entry| entry[0] != 0) {

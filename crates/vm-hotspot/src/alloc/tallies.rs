@@ -10,9 +10,9 @@ use crate::vm::costs;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     samples: u64,
-    /// Objects that they stand for.
+    /// Number of objects that the samples stand for.
     objects: u64,
-    /// Sum of the squares of what each stands for.
+    /// Sum of the squares of these numbers.
     squares: u64,
 }
 
@@ -21,7 +21,8 @@ struct Tally {
 pub(crate) struct Tallies(FxHashMap<(SiteId, TraceId), Tally>);
 
 impl Tallies {
-    /// A sample that stands for `2^weight_log2` objects. Without memory for another stack it is one of no stack.
+    /// Adds a sample that stands for `2^weight_log2` objects. If there is no memory for another stack, it is counted
+    /// without a stack.
     pub(crate) fn add(&mut self, memory: &Memory, key: (SiteId, TraceId), weight_log2: u32) {
         let mut key = key;
         if !self.0.contains_key(&key) && !memory.native.take(Worth::Stacks, costs::TALLY) {
@@ -37,7 +38,7 @@ impl Tallies {
         tally.squares = tally.squares.saturating_add(weight * weight);
     }
 
-    /// All of them since the last call.
+    /// All samples since the last call.
     pub(crate) fn take(&mut self) -> Vec<(SiteId, AllocationStackRow)> {
         let new = self.0.iter_mut().filter(|(_, tally)| tally.samples > 0);
         new.map(|(&(site, stack), tally)| {

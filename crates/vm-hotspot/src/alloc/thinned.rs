@@ -1,8 +1,8 @@
-//! One sampler of the VM for two receivers that want different intervals.
+//! One sampler of the VM for two receivers with different intervals.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number from 0 to below 1, each as likely as any other.
+/// A uniformly distributed random number, at least 0 and below 1.
 pub(crate) fn uniform() -> f64 {
     static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
     let mut bits = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
@@ -19,8 +19,8 @@ fn share(size: u64, interval: u64) -> f64 {
     }
 }
 
-/// Whether an object that was sampled with one interval is one of those that would have been with a `wanted` interval,
-/// which is at least as large.
+/// Whether an object that was sampled with `interval` also belongs to the sample of the receiver with the interval
+/// `wanted`, which is at least as large.
 pub(crate) fn is_wanted(size: u64, interval: u64, wanted: u64) -> bool {
     interval == wanted || uniform() * share(size, interval) < share(size, wanted)
 }

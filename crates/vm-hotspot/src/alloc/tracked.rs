@@ -1,16 +1,14 @@
 //! Objects that are tracked until they are freed: a weak reference and a site for each.
 //!
-//! Tags would do, and cost several times as much: the VM's table of tags is
-//! hashed anew or searched at every collection. Weak references are slots that a
-//! collector clears on its way.
+//! JVMTI tags would cost several times as much: the VM's table of tags is rehashed or searched at every collection.
+//! Weak references are slots that a collector clears as part of its work.
 //!
-//! Threads add to one of several lists, by the number of their tracker; what has
-//! survived a collection moves to the aged ones, which are examined seldom.
+//! Threads add to one of several lists, by the number of their tracker. Objects that have survived a collection move to
+//! the aged list, which is examined rarely.
 //!
-//! When they take too much of the budget, half of them, chosen at random, are no longer tracked, and each
-//! of the others stands for twice as many; so does each later one. The counts of live objects are then
-//! estimates, and no sort of object is preferred. The same happens at the [`Bound`] of a
-//! collector that keeps garbage for the sake of a weak reference.
+//! If tracked objects take too much of the budget, a random half of them is no longer tracked, and each of the others
+//! stands for twice as many objects; the same applies to later ones. Counts of live objects are then unbiased
+//! estimates. The same happens at the [`Bound`] for a collector in which weak references keep garbage alive.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -28,25 +26,25 @@ use crate::alloc::choices::Dice;
 use crate::alloc::sites::SiteId;
 use crate::heap::slots;
 
-/// Lists of the young; a thread's objects are all in one.
+/// Number of young lists; all objects of a thread are in the same one.
 const LISTS: usize = 16;
-/// What an object is charged: its entry in a list that may be half empty, its share of the allocation times,
-/// and the slot of the weak reference in the VM.
+/// Bytes charged for an object: its entry in a list that may be half empty, its share of the allocation times, and the
+/// slot of the weak reference in the VM.
 const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
-/// So few objects are not made fewer.
+/// Fewer objects than this are never thinned.
 const FEW: usize = 1024;
-/// Objects that Java code hands over before it has fewer tracked of each site.
+/// After this many objects handed over by Java code, it tracks fewer objects of each site.
 const MUCH: usize = 1 << 19;
-/// How often heap usage is read, if at all.
+/// The interval of reading heap usage, if it is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// Live objects that one reader holds at a time before others get their turn.
+/// Live objects that are read under one lock, so that other threads do not wait for long.
 pub(crate) const PIECE: usize = 1024;
-/// Collections after which the aged are examined again, unless they have doubled.
+/// Collections after which the aged list is examined again; earlier if it has doubled.
 const SELDOM: u32 = 16;
 
 /// Bits of [`Entry::how`]: the site, a flag, the weight.
 pub(crate) const SITE_BITS: u32 = 26;
-/// The object was there when counts were cleared.
+/// The object existed when counts were cleared.
 const OLD: u32 = 1 << SITE_BITS;
 const WEIGHT: u32 = SITE_BITS + 1;
 /// The greatest weight.
@@ -57,18 +55,17 @@ const LAST_WEIGHT: u32 = (1 << HEAVIEST) - 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     weak: Object,
-    /// Site, [`OLD`], and how many objects it stands for as a power of two.
+    /// Site, [`OLD`], and the binary logarithm of the number of objects that it stands for.
     how: u32,
-    /// Size in units of 8 bytes if it is an array, else 0.
+    /// Size in units of 8 bytes if it is an array, otherwise 0.
     units: u32,
 }
 
 impl Entry {
-    /// Where it has its weak reference and its site, for any process that reads it from outside.
+    /// Offsets of its weak reference and site, for another process that reads it.
     pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Entry, weak), offset_of!(Entry, how)];
 
-    /// An object of a site that stands for `1 << weight_log2` objects; `bytes` only
-    /// if it is an array.
+    /// An object that stands for `1 << weight_log2` objects of a site; `bytes` only if it is an array.
     pub(crate) fn new(weak: Object, site: SiteId, weight_log2: u32, bytes: u64) -> Self {
         Self {
             weak,
@@ -82,24 +79,24 @@ impl Entry {
         SiteId(self.how & (OLD - 1))
     }
 
-    /// How many objects it stands for as a power of two.
+    /// The binary logarithm of the number of objects that it stands for.
     pub(crate) fn weight_log2(self) -> u32 {
         self.how >> WEIGHT
     }
 
-    /// From now on it stands for twice as many.
+    /// Makes it stand for twice as many objects.
     fn double(&mut self) {
         if self.weight_log2() < LAST_WEIGHT {
             self.how += 1 << WEIGHT;
         }
     }
 
-    /// Whether it was there when counts were cleared.
+    /// Whether it existed when counts were cleared.
     pub(crate) fn is_old(self) -> bool {
         self.how & OLD != 0
     }
 
-    /// Its bytes if it is an array, else 0.
+    /// Its bytes if it is an array, otherwise 0.
     pub(crate) fn array_bytes(self) -> u64 {
         u64::from(self.units) * 8
     }
@@ -109,31 +106,31 @@ impl Entry {
         self.weak
     }
 
-    /// Its bytes if it is a large array, else 0.
+    /// Its bytes if it is a large array, otherwise 0.
     fn large_bytes(self) -> u64 {
         large(self.array_bytes())
     }
 }
 
-/// The bytes of an array if it is a large one, else 0.
+/// The bytes of an array if it is large, otherwise 0.
 pub(crate) fn large(array_bytes: u64) -> u64 {
     if array_bytes < LARGE { 0 } else { array_bytes }
 }
 
-/// How many objects, and bytes of the large arrays among them.
+/// The number of objects, and the bytes of the large arrays among them.
 fn sum(entries: &[Entry]) -> (usize, u64) {
     let large = entries.iter().map(|entry| entry.large_bytes());
     (entries.len(), large.sum())
 }
 
-/// The live objects of one site, weights counted in: objects, and bytes of arrays.
+/// The live objects of one site: objects, and bytes of arrays, multiplied by their weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Living {
     pub(crate) objects: i64,
     pub(crate) array_bytes: i64,
-    /// Some stand for others that were not tracked.
+    /// Whether some of them stand for others that were not tracked.
     pub(crate) is_estimate: bool,
-    /// Those older than the last [`Tracked::clear`], which the others are without.
+    /// Those that existed at the last [`Tracked::clear`]; they are not in the fields above.
     pub(crate) old_objects: i64,
     pub(crate) old_array_bytes: i64,
 }
@@ -141,52 +138,52 @@ pub(crate) struct Living {
 #[derive(Default)]
 struct Aged {
     entries: Dated,
-    /// How many there were when they were last examined, and collections since.
+    /// The number of entries after the last examination, and the collections since then.
     looked_at: usize,
     collections: u32,
 }
 
-/// Objects that were tracked since the last look at them.
+/// Objects that were tracked since the last examination.
 #[derive(Default)]
 pub(crate) struct Young {
     pub(crate) entries: Dated,
-    /// Entries at which the threads that add to them remove freed objects themselves,
-    /// because the watcher cannot keep up.
+    /// At more entries than this, a thread that adds an entry removes freed objects itself, because the watcher is too
+    /// slow.
     limit: usize,
-    /// Objects and bytes of arrays of sites that are thinned out, which were chosen since the
-    /// last look: what is known of how many were allocated.
+    /// Objects, and bytes of arrays, that were chosen since the last reading at sites that are recorded in part. Their
+    /// allocations are estimated from these.
     chosen: FxHashMap<SiteId, [i64; 2]>,
-    /// One in so many objects is tracked and stands for all, as a power of two: of the large arrays, and of the others.
+    /// Only one in `2^n` objects is tracked and stands for the others; `n` for large arrays and for others.
     thinned: Thinned,
     dice: Dice,
 }
 
-/// A power of two for large arrays, and one for all other objects.
+/// A binary logarithm for large arrays, and one for all other objects.
 #[derive(Clone, Copy, Default)]
 struct Thinned {
     large: u32,
     others: u32,
 }
 
-/// What has to be made fewer.
+/// Which objects must be thinned, and why.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Crowd {
-    /// Everything, because of the budget.
+    /// All objects, because of the memory budget.
     Memory,
-    /// Everything, because of the bound.
+    /// All objects, because of the bound.
     Objects,
     /// Large arrays, because of the bound.
     Large,
-    /// Everything, because the heap stays nearly full.
+    /// All objects, because the heap stays nearly full.
     Heap,
 }
 
-/// What was dropped since this was last asked.
+/// Dropped objects since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// Objects that were not tracked.
     pub(crate) refused: u64,
-    /// Objects that were let go, for which others stand.
+    /// Objects that are no longer tracked, for which others stand.
     pub(crate) halved: u64,
 }
 
@@ -222,8 +219,8 @@ impl Young {
         is_chosen
     }
 
-    /// The weight of an object that would have this one otherwise, if it is tracked at all; `bytes` only if it is
-    /// an array.
+    /// The weight of an object after thinning, or `None` if it is not tracked. `weight_log2`: its weight before;
+    /// `bytes` only if it is an array.
     pub(crate) fn thin(&mut self, weight_log2: u32, bytes: u64) -> Option<u32> {
         let thinned = match bytes < LARGE {
             true => self.thinned.others,
@@ -233,7 +230,7 @@ impl Young {
         is_chosen.then_some(weight_log2 + thinned)
     }
 
-    /// Lets go of about half of some entries, and has the others stand for them.
+    /// Drops about half of some entries at random, and doubles the weight of the others.
     fn halve(dice: &mut Dice, drop: &mut dyn FnMut(Object), entries: &mut Dated, crowd: Crowd) {
         let is_meant = |entry: &Entry| crowd != Crowd::Large || entry.large_bytes() > 0;
         entries.retain(|entry| {
@@ -256,21 +253,21 @@ pub(crate) struct Tracked {
     count: AtomicUsize,
     /// Bytes of the large arrays among them.
     large: AtomicU64,
-    /// Objects that Java code has handed over one by one since the beginning.
+    /// Objects that Java code has handed over one by one since the start.
     handed_over: AtomicUsize,
     memory: Arc<Memory>,
-    /// How many there may be, if the memory is not all that counts.
+    /// The bound of their number, if there is one besides the memory budget.
     bound: OnceLock<Bound>,
-    /// Objects that were dropped because memory was short, and because of the bound.
+    /// Objects that were dropped because of the memory budget, and because of the bound.
     short_of_memory: Drops,
     beyond_bound: Drops,
-    /// How often large arrays and all others were halved.
+    /// How often large arrays and other objects were halved.
     halvings: [AtomicU32; 2],
     /// Collections that have started, and ended.
     started: AtomicU64,
     collections: AtomicU64,
     watcher: OnceLock<std::thread::Thread>,
-    /// Whether the slots of freed objects are null, once that was tried.
+    /// Whether the slots of freed objects are null; set when this was tried.
     are_cleared: OnceLock<bool>,
     /// Shares by number, that of all objects first.
     shares: Mutex<Vec<Share>>,
@@ -278,7 +275,7 @@ pub(crate) struct Tracked {
 }
 
 impl Tracked {
-    /// None, with the memory that they may take.
+    /// No objects yet; `memory` is the budget that they may take.
     pub(crate) fn new(memory: &Arc<Memory>) -> Self {
         Self {
             young: std::array::from_fn(|_| Mutex::new(Rank::Young, Young::default())),
@@ -300,14 +297,13 @@ impl Tracked {
         }
     }
 
-    /// The list that a thread's objects go to. While it is locked no other thread takes
-    /// over what that thread has gathered.
+    /// The list of a thread's objects. While it is locked, no other thread reads the pending objects of that thread.
     pub(crate) fn list(&self, tracker: i32) -> MutexGuard<'_, Young> {
         self.young[tracker.unsigned_abs() as usize % LISTS].lock()
     }
 
-    /// The number of a share, 0 for all objects. There are 32 at most; beyond these it is the one
-    /// that is nearest, which is given, too.
+    /// The number of a share; 0 is the share of all objects. There are at most 32 shares; a further one gets the number
+    /// of the nearest, which is also returned.
     pub(crate) fn number_of(&self, share: Share) -> (u32, Share) {
         const MOST: usize = 32;
         let mut shares = self.shares.lock();
@@ -330,7 +326,8 @@ impl Tracked {
         (at as u32, shares[at])
     }
 
-    /// Counts an object that Java code has handed over; whether there were so many that fewer of each site will do.
+    /// Counts an object that Java code has handed over; returns whether there were so many that fewer of each site are
+    /// sufficient.
     pub(crate) fn hand_over(&self) -> bool {
         self.handed_over.fetch_add(1, Ordering::Relaxed) >= MUCH
     }
@@ -349,17 +346,18 @@ impl Tracked {
             .collect()
     }
 
-    /// From now on there are at most so many. To be called before anything is tracked.
+    /// Sets the bound. Must be called before anything is tracked.
     pub(crate) fn set_bound(&self, bound: Bound) {
         let _ = self.bound.set(bound);
     }
 
-    /// How many there may be, if that is limited.
+    /// The bound, if there is one.
     pub(crate) fn bound(&self) -> Option<Bound> {
         self.bound.get().copied()
     }
 
-    /// Whether `count` more may be tracked, with so many bytes of large arrays; the others are counted as refused.
+    /// Whether `count` more objects, with these bytes of large arrays, may be tracked. Otherwise they are counted as
+    /// refused.
     pub(crate) fn admit(&self, count: usize, large_bytes: u64) -> bool {
         let (now, large) = self.now();
         let is_within = |bound: &Bound| bound.includes((now + count, large + large_bytes));
@@ -380,7 +378,7 @@ impl Tracked {
         false
     }
 
-    /// So many are tracked no more.
+    /// Records that these objects are no longer tracked.
     pub(crate) fn dismiss(&self, (count, large_bytes): (usize, u64)) {
         self.count.fetch_sub(count, Ordering::Relaxed);
         self.large.fetch_sub(large_bytes, Ordering::Relaxed);
@@ -393,7 +391,7 @@ impl Tracked {
         (count.load(Ordering::Relaxed), large.load(Ordering::Relaxed))
     }
 
-    /// What has to be made fewer, if anything.
+    /// Which objects must be thinned, if any.
     fn crowd(&self) -> Option<Crowd> {
         let (count, large) = self.now();
         let bound = self.bound.get();
@@ -405,7 +403,7 @@ impl Tracked {
         }
     }
 
-    /// Keeps a list short while its owner holds it.
+    /// Removes freed objects from a list that its owner has locked, if it is long.
     pub(crate) fn trim(&self, jni: Jni, list: &mut Young) {
         const LONG: usize = 1 << 18;
         if list.entries.len() > list.limit.max(LONG) {
@@ -414,12 +412,12 @@ impl Tracked {
         }
     }
 
-    /// Objects that were dropped since the last call: because memory was short, and because of the bound.
+    /// Objects that were dropped since the last call: because of the memory budget, and because of the bound.
     pub(crate) fn take_dropped(&self) -> [Dropped; 2] {
         [&self.short_of_memory, &self.beyond_bound].map(Drops::take)
     }
 
-    /// One in how many large arrays, and one in how many other objects is tracked.
+    /// One in how many large arrays and one in how many other objects is tracked.
     pub(crate) fn one_in(&self) -> [u64; 2] {
         let halvings = self
             .halvings
@@ -444,8 +442,7 @@ impl Tracked {
         self.wake();
     }
 
-    /// Lets the watcher see that it is over: a VM that ends waits for a while (0.3 seconds)
-    /// for threads that are in native code.
+    /// Wakes the watcher, so that it ends: a VM that ends waits for a while (0.3 seconds) for threads in native code.
     pub(crate) fn wake(&self) {
         if let Some(watcher) = self.watcher.get() {
             watcher.unpark();
@@ -457,8 +454,8 @@ impl Tracked {
         self.collections.load(Ordering::SeqCst)
     }
 
-    /// The watcher: looks after each collection who has died, until `is_over`; `take_over` is
-    /// called before that. `used`: what is in use in the heap.
+    /// The watcher: after each collection, calls `take_over` and removes freed objects, until `is_over`. `used`: bytes
+    /// in use in the heap.
     pub(crate) fn watch(
         &self,
         jni: Jni,
@@ -496,7 +493,7 @@ impl Tracked {
         }
     }
 
-    /// Tracks fewer, as long as they take too much.
+    /// Thins the objects as long as they take too much.
     fn make_room(&self, jni: Jni, aged: &mut Aged) {
         let mut dice = Dice::default();
         while let Some(crowd) = self.crowd() {
@@ -504,7 +501,7 @@ impl Tracked {
         }
     }
 
-    /// The heap stays nearly full: tracks a sixteenth.
+    /// The heap stays nearly full: tracks only a sixteenth of the objects.
     fn thin_out(&self, jni: Jni, aged: &mut Aged) {
         let mut dice = Dice::default();
         for _ in 0..4 {
@@ -539,7 +536,7 @@ impl Tracked {
         }
     }
 
-    /// Drops the references of freed objects, those of the aged too if `all` are wanted.
+    /// Drops the references of freed objects, those of the aged list only if `all`.
     fn sweep(&self, jni: Jni, aged: &mut Aged, all: bool) {
         let before = aged.entries.len();
         aged.collections += 1;
@@ -575,7 +572,7 @@ impl Tracked {
         entries.shrink();
     }
 
-    /// From now on all that are tracked so far are old.
+    /// Marks all objects that are tracked so far as old.
     pub(crate) fn clear(&self, jni: Jni) {
         let mut aged = self.aged.lock();
         self.sweep(jni, &mut aged, true);
@@ -594,15 +591,14 @@ impl Tracked {
         }
     }
 
-    /// All live objects, for `body`. They may be freed meanwhile, but their references stay.
+    /// Calls `body` with all live objects. They may be freed meanwhile, but their references stay.
     pub(crate) fn living<T>(&self, jni: Jni, body: impl FnOnce(&Dated) -> T) -> T {
         let mut aged = self.aged.lock();
         self.sweep(jni, &mut aged, true);
         body(&aged.entries)
     }
 
-    /// Begins to go through the live objects, and counts those of each site by its number. One caller at
-    /// a time does so.
+    /// Begins to read the live objects, and counts those of each site by its number. Only for one caller at a time.
     pub(crate) fn see_all(&self, jni: Jni) -> Vec<u64> {
         let mut aged = self.aged.lock();
         self.sweep(jni, &mut aged, true);
@@ -618,8 +614,8 @@ impl Tracked {
         counts
     }
 
-    /// The next of them that the caller `wants`, each with a local reference, in a piece so small that
-    /// no other thread waits for long; `None` when all have been seen.
+    /// The next objects that the caller `wants`, each with a local reference, in a piece so small that no other thread
+    /// waits for long; `None` when all were read.
     pub(crate) fn next_chunk(
         &self,
         jni: Jni,
@@ -647,7 +643,7 @@ impl Tracked {
         Some(chosen)
     }
 
-    /// All that were tracked since [`Tracked::living`] began, from inside of it.
+    /// Objects that were tracked since [`Tracked::living`] began; called from inside it.
     pub(crate) fn newcomers(&self) -> Vec<Entry> {
         let lists = self.young.iter().map(|list| list.lock().entries.to_vec());
         lists.collect::<Vec<_>>().concat()
