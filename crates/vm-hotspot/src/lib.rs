@@ -1,10 +1,9 @@
 //! HotSpot, JDK 8 and newer, as a [`vmpi::Vm`].
 //!
-//! * Allocations and calls are counted by inserted bytecode in arrays of the
-//!   thread that runs (`tracker/HprofTracker.java`); native code is called when a
-//!   stack is seen for the first time, and reads the arrays when a report is due.
-//! * CPU samples come from AsyncGetCallTrace under one timer per thread that runs
-//!   on that thread's CPU clock.
+//! * Allocations and calls are counted by inserted bytecode in arrays of the current thread
+//!   (`tracker/HprofTracker.java`). Native code is called when a stack is seen for the first time, and reads the arrays
+//!   for a report.
+//! * CPU samples come from AsyncGetCallTrace, with one timer per thread on that thread's CPU clock.
 //! * Native allocations come from hooks in the slots through which libraries call the
 //!   allocator.
 //! * Everything else (threads, classes, monitors, heap walks) is JVMTI.
@@ -14,12 +13,12 @@
 //!
 //! [`HotSpot::load`] is called from `Agent_OnLoad`; the rest happens in events.
 //!
-//! All locks have ranks, in one table that says which may be taken under which ([`locks::rank`]). No Java code runs
-//! while the state is locked, because instrumented code may need the state, and nothing is allocated in the
-//! program's heap (`spares`).
+//! All locks have ranks, in one table that says which lock may be taken while another is held ([`locks::rank`]). No
+//! Java code runs while the state is locked, because instrumented code may need the state, and nothing is allocated in
+//! the program's heap (`spares`).
 //!
 //! Reading order: `vm` (the centre), [`instrument`] and `alloc` (objects), `cpu`, [`heap`], `live`, `native`,
-//! `threads`, and [`host`] (the stream of VM events). Each folder opens with its flow.
+//! `threads`, and [`host`] (the stream of VM events). The `mod.rs` of each folder describes its flow.
 
 mod alloc;
 mod cpu;

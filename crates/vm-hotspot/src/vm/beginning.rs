@@ -1,4 +1,4 @@
-//! The beginning of a recording: what is there is announced, and what samples is started.
+//! The beginning of a recording: announces what exists, and starts the samplers.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
 impl HotSpot {
-    /// Does now what start-up events would have done: for a VM that runs already.
+    /// For a VM that already runs: does what the start-up events would have done.
     ///
     /// # Errors
     /// When the VM is not in its live phase.
@@ -41,10 +41,10 @@ impl HotSpot {
         Ok(())
     }
 
-    /// The VM is up: reports to the profiler what is there, and starts what samples.
+    /// The VM is up: reports to the profiler what exists, and starts the samplers.
     pub(crate) fn begin(&self, env: Env<Live>, jni: Jni, thread: Object) {
         let _ = self.live.set(env);
-        // Only a collector can ask when objects were made.
+        // Only a collector can request allocation times.
         self.tracked.clock.switch(self.config.has_collector);
         let info = with_agent_guard(|| self.describe(env, jni));
         let _ = self.info.set(info.clone());
@@ -71,7 +71,7 @@ impl HotSpot {
                 }
                 jni.delete_local(class);
             }
-            // Init comes first, what was found before it after.
+            // VmInit is the first event; what was found before is reported after it.
             let mut profiler = self.profiler.lock();
             if let Some(profiler) = profiler.as_mut() {
                 profiler.notify(self, &Event::VmInit { info: &info, main });
@@ -84,7 +84,7 @@ impl HotSpot {
             let hotspot = self.forever();
             let watch = move |_, jni| {
                 let is_over = || hotspot.dead.load(Ordering::Relaxed);
-                // What a thread has gathered is held no longer than to the next collection.
+                // The pending objects of a thread are kept at most until the next collection.
                 let take_over = || {
                     if hotspot.config.track == Track::Every {
                         hotspot.track_all_gathered(jni);
@@ -139,7 +139,7 @@ impl HotSpot {
         }
     }
 
-    /// Begins the stream of VM events, if it is wanted.
+    /// Begins the stream of VM events, if it is requested.
     pub(crate) fn begin_events(&self, env: Env<Live>, jni: Jni) {
         if let Some(host) = self.forever().host()
             && let Err(error) = with_agent_guard(|| jni.local_frame(16, || host.begin(env, jni)))
@@ -168,13 +168,13 @@ impl HotSpot {
             .for_each(|bound| self.tracked.set_bound(bound));
     }
 
-    /// Whether the VM can: JDK 8 has not even the functions for it.
+    /// Whether the VM can sample allocations. JDK 8 does not even have the functions for it.
     pub(crate) fn samples_allocations(&self) -> bool {
         self.granted
             .has(Capability::GenerateSampledObjectAllocEvents)
     }
 
-    /// The interval of the VM's sampler: the smaller one, if two receivers want different ones.
+    /// The interval of the VM's sampler: the smaller one, if two receivers want different intervals.
     pub(crate) fn sampling_interval(&self) -> Option<u64> {
         let of_events = self.host().map(Host::interval);
         self.config
@@ -190,7 +190,7 @@ impl HotSpot {
         self.env.set_heap_sampling_interval(interval)
     }
 
-    /// Lets the VM report about one allocation in so many bytes.
+    /// Makes the VM report about one allocation per interval of bytes.
     fn start_sampling_allocations(&self) {
         if !self.samples_allocations() {
             self.degrade("allocations are not sampled: that needs a JVM from JDK 11 on");
@@ -215,12 +215,12 @@ impl HotSpot {
     }
 }
 
-/// Bytes that the heap may have, 0 if that is not known; runs Java code.
+/// The maximum size of the heap in bytes, 0 if unknown; runs Java code.
 pub(crate) fn largest_heap(jni: Jni) -> u64 {
     of_runtime(jni, ["maxMemory"]).map_or(0, |[max]| max)
 }
 
-/// What methods of `java.lang.Runtime` say; runs Java code.
+/// The results of methods of `java.lang.Runtime`; runs Java code.
 fn of_runtime<const N: usize>(jni: Jni, names: [&str; N]) -> Option<[u64; N]> {
     jni.local_frame(8, || {
         let class = jni.find_class("java/lang/Runtime").ok()?;

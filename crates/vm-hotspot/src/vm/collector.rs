@@ -2,7 +2,7 @@
 
 use crate::vm::vm_structs::VmStructs;
 
-/// The collectors that are distinguished.
+/// The garbage collectors that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collector {
     Serial,
@@ -14,7 +14,7 @@ pub(crate) enum Collector {
 }
 
 impl Collector {
-    /// That of this VM.
+    /// The collector of this VM.
     pub(crate) fn of(structs: &VmStructs) -> Self {
         let is_on = |flag: &str| structs.flag(flag) == Some(true);
         match () {
@@ -27,9 +27,8 @@ impl Collector {
         }
     }
 
-    /// Whether the VM thread collects, so that a collection may be requested while the VM
-    /// ends: the threads of the concurrent collectors have gone by then, and a request to them
-    /// would wait for ever.
+    /// Whether the VM thread collects, so that a collection may be requested while the VM ends. The threads of
+    /// concurrent collectors have ended by then, and a request to them would wait for ever.
     pub(crate) fn collects_in_vm_thread(self) -> bool {
         matches!(self, Self::Serial | Self::Parallel | Self::G1)
     }

@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use jvmti::{Capability, JavaVm};
 
-/// How living objects are tracked.
+/// How live objects are tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Track {
     /// Not at all: only allocations are counted.
     None,
-    /// Every object of a site until it has made [`EXACT_PER_SITE`], then every
-    /// second, fourth, and so on: small sites are exact, large ones estimated. This begins
-    /// earlier once many objects were tracked (`tracker/HprofTracker.java`).
+    /// Every object of a site until it has made [`EXACT_PER_SITE`], then every second, fourth, and so on: small sites
+    /// are exact, large ones are estimated. After many tracked objects this begins earlier
+    /// (`tracker/HprofTracker.java`).
     #[default]
     Adaptive,
-    /// Every object, at once: counts of live objects are exact, and cost accordingly.
+    /// Every object, immediately: counts of live objects are exact, at a higher cost.
     Exact,
-    /// Every object, as a dump with allocation stacks needs. They are gathered first, and
-    /// held so long.
+    /// Every object, as a dump with allocation stacks needs. Objects are pending first, and kept alive for that time.
     Every,
 }
 
@@ -25,8 +24,8 @@ pub enum Track {
 /// power of two.
 pub(crate) const EXACT_PER_SITE: i64 = 4096;
 
-/// What times of calls are measured with. Both are read to the nanosecond where that
-/// matters, and tick each millisecond for the rest (`tracker/HprofTracker.java`).
+/// The clock that times of calls are measured with. Where precision matters it is read in nanoseconds; otherwise a tick
+/// per millisecond is used (`tracker/HprofTracker.java`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
     /// Elapsed time.
@@ -54,7 +53,7 @@ impl Clock {
         time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 
-    /// Nanoseconds between two readings with nothing between them, as is usual.
+    /// The usual number of nanoseconds between two readings in immediate succession.
     #[must_use]
     pub fn cost_of_reading(self) -> i64 {
         let mut costs: [i64; 101] = std::array::from_fn(|_| {
@@ -66,15 +65,15 @@ impl Clock {
     }
 }
 
-/// Which frames a sample has beside those of Java.
+/// Which frames a sample has besides Java frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NativeStacks {
     /// None.
     #[default]
     None,
-    /// Those of native code that Java code has called.
+    /// Frames of native code that Java code has called.
     Native,
-    /// These, and in CPU samples those of the kernel.
+    /// Native frames, and in CPU samples frames of the kernel.
     Kernel,
 }
 
@@ -106,16 +105,16 @@ pub struct Config {
     /// Frames kept of a calling context when calls are counted, if that is not the
     /// depth of stacks.
     pub call_depth: Option<u32>,
-    /// A collector may query and command while the program runs: when objects were made, another depth.
+    /// A collector may send queries and commands while the program runs: for allocation times, another depth.
     pub has_collector: bool,
     /// Count every allocation by class and stack.
     pub allocations: bool,
     /// Count them by class and allocating instruction instead, and sample the stacks.
     pub stacks_sampled: bool,
-    /// Sample allocations instead, one in about so many bytes.
+    /// Sample allocations instead, about one per this many bytes.
     pub sampled_allocations: Option<u64>,
-    /// The profiler receives all classes, threads and stacks. Without this, nothing but the stream of VM events may
-    /// be recorded.
+    /// The profiler receives all classes, threads and stacks. Without this, only the stream of VM events may be
+    /// recorded.
     pub has_profiler: bool,
     /// Track objects until they are freed.
     pub track: Track,
@@ -123,7 +122,7 @@ pub struct Config {
     pub calls: bool,
     /// What times of calls are measured with.
     pub clock: Clock,
-    /// Record native allocations, one block in about so many bytes; 0 and 1 for every block.
+    /// Record native allocations, about one block per this many bytes; 0 and 1 for every block.
     pub native: Option<u64>,
     /// Sample CPU use with this interval.
     pub samples: Option<Duration>,
@@ -131,15 +130,15 @@ pub struct Config {
     pub wall: Option<Duration>,
     /// Take samples at safepoints.
     pub safepoint_samples: bool,
-    /// Which frames samples have beside those of Java.
+    /// Which frames samples have besides Java frames.
     pub native_stacks: NativeStacks,
     /// Report monitor contention and waiting.
     pub monitors: bool,
     /// Record the global references that native code makes.
     pub references: bool,
-    /// Keep stacks apart by thread.
+    /// Distinguish stacks by thread.
     pub per_thread: bool,
-    /// The heap is dumped when the program has ended.
+    /// Whether the heap is dumped when the program has ended.
     pub dumps_at_exit: bool,
     /// What happens when the heap is exhausted for the first time.
     pub when_exhausted: WhenExhausted,
@@ -195,7 +194,7 @@ impl Config {
         }
         if has_stream {
             wanted.push(Capability::GetCurrentContendedMonitor);
-            // Before JDK 11 code is inserted instead.
+            // Before JDK 11, code is inserted instead.
             match version {
                 0..11 => wanted.extend([
                     Capability::RetransformClasses,
@@ -235,20 +234,20 @@ impl Config {
         self.allocations || self.sampled_allocations.is_some()
     }
 
-    /// Whether it may be asked which thread has made something.
+    /// Whether the thread of an allocation may be requested.
     #[must_use]
     pub fn distinguishes_threads(&self) -> bool {
         self.per_thread || self.has_collector
     }
 
-    /// Whether stacks are taken without a safepoint, for which methods have to be known before.
+    /// Whether stacks are taken without a safepoint; then methods must be known before.
     #[must_use]
     pub fn takes_async_stacks(&self) -> bool {
         self.samples.is_some() || self.wall.is_some() || self.native.is_some()
     }
 
-    /// Whether inserted code is removed again when allocations need not be counted any longer, which
-    /// a collector may request. What counts calls stays.
+    /// Whether inserted code is removed when allocations are no longer counted, as a collector may request. Code that
+    /// counts calls stays.
     #[must_use]
     pub fn takes_code_out(&self) -> bool {
         self.has_collector && self.allocations && !self.calls

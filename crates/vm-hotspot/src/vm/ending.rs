@@ -1,5 +1,5 @@
-//! The end of a recording in a program that continues: what was recorded has been handed over, and the
-//! program is as it was before, but for the memory of this library.
+//! The end of a recording in a program that continues. Afterwards the recording has been handed over, and the program
+//! is as it was before, except for the memory of this library.
 
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ const EVENTS: [EventKind; 20] = [
     EventKind::MonitorWaited,
 ];
 
-/// What taking the code out of classes needs.
+/// The capabilities that are needed to remove code from classes.
 const FOR_CLASSES: [Capability; 4] = [
     Capability::TagObjects,
     Capability::RetransformClasses,
@@ -46,23 +46,22 @@ const FOR_CLASSES: [Capability; 4] = [
 ];
 
 impl HotSpot {
-    /// Whether nothing is recorded any more.
+    /// Whether the recording has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.dead.load(Ordering::SeqCst)
     }
 
-    /// Has the profiler write what there is, as at SIGQUIT.
+    /// Makes the profiler write the present data, as at SIGQUIT.
     pub fn dump(&self) {
         with_agent_guard(|| self.emit(&Event::DumpRequested));
     }
 
-    /// Ends the recording: the profiler is notified as at the end of the VM, and dropped. When this
-    /// returns, another recording may be loaded. A thread of its own then takes the code that counts out of
-    /// the classes.
+    /// Ends the recording: the profiler is notified as at the end of the VM, and dropped. When this returns, another
+    /// recording may be loaded. A separate thread then removes the inserted code from the classes.
     ///
     /// # Errors
-    /// When the current thread is none of the VM's, or the VM is not up.
+    /// If the current thread is not attached to the VM, or the VM is not up.
     pub fn end(&self) -> Result<()> {
         let jni = self.java.jni().ok_or(jvmti::Error::Jni("end"))?;
         let env = self.live().ok_or(jvmti::Error::Jni("end"))?;
@@ -70,7 +69,7 @@ impl HotSpot {
             return Ok(());
         }
         if self.config.dumps_at_exit {
-            // Garbage is not to be in the last dump, as it is not at the end of the VM.
+            // The last dump must not contain garbage, as at the end of the VM.
             with_agent_guard(|| {
                 self.track_all_gathered(jni);
                 if let Err(error) = collect_garbage(self, env, jni) {
@@ -80,7 +79,7 @@ impl HotSpot {
         }
         self.vm_death(env, jni);
         for event in EVENTS {
-            // Those that the VM does not know were never on.
+            // Events that the VM does not know were never enabled.
             let _ = self.env.enable(event, false);
         }
         with_agent_guard(|| self.leave(env, jni));
@@ -89,7 +88,7 @@ impl HotSpot {
         self.spawn(env, jni, "HPROF classes", changes)
     }
 
-    /// Lets go of what the program would be kept from freeing, and of most memory.
+    /// Releases everything that keeps objects of the program alive, and most memory.
     fn leave(&self, env: Env<Live>, jni: Jni) {
         drop(self.profiler.lock().take());
         if let Some(sampler) = self.sampler.get() {
@@ -131,15 +130,14 @@ impl HotSpot {
 
     fn relinquish(&self, capabilities: impl Iterator<Item = Capability>) {
         for capability in capabilities.filter(|capability| self.granted.has(*capability)) {
-            // One that the VM keeps costs nothing while no event is on.
+            // A capability that the VM keeps costs nothing while no event is enabled.
             let _ = self
                 .env
                 .relinquish(jvmti::Capabilities::default().with(capability));
         }
     }
 
-    /// Takes code and tags from the classes, unless the next recording puts its own in, which replaces
-    /// the code.
+    /// Removes code and tags from the classes, unless the next recording inserts its own code, which replaces this one.
     fn clean_classes(&self, env: Env<Live>, jni: Jni) {
         let goes_on = || {
             let now = Self::get();
@@ -154,7 +152,7 @@ impl HotSpot {
                 "{refused} classes keep the code that counts, switched off"
             ));
         }
-        // A thread that was counting when the recording ended may have named itself afterwards.
+        // A thread that was counting when the recording ended may have stored its tracker in `recent` afterwards.
         if let Some(tracker) = self.tracker() {
             tracker.forget_recent(jni);
         }
@@ -170,14 +168,14 @@ impl HotSpot {
 }
 
 impl Tracker {
-    /// No thread has run lately.
+    /// Clears the trackers of threads that have run recently (`recent` and others).
     pub(crate) fn forget_recent(&self, jni: Jni) {
         for field in self.recent {
             jni.set_static_object(self.class, field, self.no_thread(jni));
         }
     }
 
-    /// Lets go of the objects of all threads, which enroll again when they are to be counted.
+    /// Releases the trackers of all threads, which get new ones when they are counted again.
     pub(crate) fn forget_threads(&self, jni: Jni) -> Result<()> {
         jni.local_frame(8, || {
             self.for_each(jni, |object| jni.set_object(object, self.owner, None));
@@ -188,7 +186,7 @@ impl Tracker {
         })
     }
 
-    /// Has the VM forget compiled code that takes what [`Tracker::configure`] sets for constants.
+    /// Makes the VM discard compiled code in which the values that [`Tracker::configure`] sets are constants.
     pub(crate) fn forget_compiled(&self, env: Env<Live>, jni: Jni) -> Result<()> {
         jni.local_frame(8, || {
             let class = jni

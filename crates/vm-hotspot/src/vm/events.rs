@@ -1,4 +1,4 @@
-//! JVMTI events, in: each is a few lines that hand over to [`HotSpot`].
+//! Callbacks of JVMTI events; each calls a method of [`HotSpot`].
 
 use std::sync::atomic::Ordering;
 
@@ -40,7 +40,7 @@ impl HotSpot {
 }
 
 impl HotSpot {
-    /// A class file with the code that counts; `None` if it stays as it is.
+    /// A class file with inserted code; `None` if it stays unchanged.
     fn with_counting(
         &self,
         redefined: Option<Object>,
@@ -72,7 +72,7 @@ impl HotSpot {
                     self.numbers
                         .refuse(name, "too many classes to put back; it keeps its code");
                 }
-                // An instruction's number says of which class its objects are, so it is not given again.
+                // The number of an instruction determines the class of its objects, so it is never reused.
                 if self.config.takes_code_out()
                     && !self.config.stacks_sampled
                     && let Some(class) = class
@@ -176,7 +176,7 @@ impl Agent for HotSpot {
         }
         with_agent_guard(|| {
             if self.takes_async_stacks() {
-                // Makes the method ids exist that samples are reported with.
+                // Creates the method ids that samples are reported with.
                 let _ = env.class_methods(class);
             }
             let mut state = self.lock();
@@ -185,7 +185,7 @@ impl Agent for HotSpot {
             let id = state
                 .registry
                 .announce_class(env, jni, class, trace, thread);
-            // A factory is asked before there are objects, if it answers at once.
+            // Calls a factory before the class has objects, if it answers immediately.
             state.look_up(jni, (id, class));
         });
     }
@@ -195,7 +195,7 @@ impl Agent for HotSpot {
     }
 
     fn heap_exhausted(&self, env: Env<Live>, _jni: Jni) {
-        // The agent's own code may be emitting an event, and cannot emit this one meanwhile.
+        // The agent may be emitting an event on this thread, and cannot emit another one meanwhile.
         if !is_inside() && !self.exhausted.swap(true, Ordering::Relaxed) {
             // The VM prints a line about each of these events.
             let _ = env.enable(EventKind::ResourceExhausted, false);
@@ -279,7 +279,7 @@ impl Agent for HotSpot {
         class: Object,
         size: i64,
     ) {
-        // The agent makes tables for threads while it has the state, and these are not the program's.
+        // The agent makes tables for threads while it has locked the state; these are not objects of the program.
         if is_inside() {
             return;
         }

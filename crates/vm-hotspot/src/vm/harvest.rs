@@ -1,8 +1,8 @@
-//! What threads have counted, taken over when a report is due or a thread ends.
+//! Collects the counts of threads, for a report or when a thread ends.
 //!
-//! Arrays of a thread are copied while nothing is locked, because it may need the state meanwhile. The copies are then taken
-//! over some entries at a time. A thread that has emptied its tables in between makes them worthless, and they are copied
-//! again.
+//! The arrays of a thread are copied while nothing is locked, because the thread may need the state meanwhile. The
+//! copies are then added to the state some entries at a time. If the thread has emptied its tables in between, the
+//! copies are invalid and made again.
 
 use jvmti::{Env, Jni, Live, Object};
 use vmpi::{Frame, Location, ThreadId, Trace};
@@ -13,12 +13,12 @@ use crate::instrument::tracker::{COST_WORDS, SITE_WORDS, Tracker};
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
 
-/// Entries that are taken over before the state is given back.
+/// Entries that are added under one lock of the state.
 const SOME: usize = 1 << 12;
-/// Copies that may be worthless before the tables of a thread are read with the state.
+/// How many copies may be invalid before the tables of a thread are read with the state locked.
 const TRIES: usize = 3;
 
-/// Whose calling contexts nodes are numbers of.
+/// Whose calling contexts the node numbers refer to.
 #[derive(Clone, Copy)]
 pub(crate) enum Whose {
     /// A thread's, by the number of its counters.
@@ -30,7 +30,7 @@ pub(crate) enum Whose {
 /// Calls, own time and time with callees of each node, as they are now.
 pub(crate) type Nodes = Vec<[i64; 3]>;
 
-/// What the tables of a thread or home had at one moment.
+/// A copy of the tables of a thread or home.
 struct Copied {
     sites: Vec<i64>,
     nodes: Nodes,
@@ -46,7 +46,7 @@ impl Copied {
 
     fn all_of(jni: Jni, tracker: &Tracker, object: Object) -> Self {
         let sites = tracker.sites(jni, object);
-        // Read before the calls are, so that what begins meanwhile is not taken from them.
+        // The open calls are read before the counts, so that a call that begins in between is not subtracted.
         let open = tracker.open_calls(jni, object);
         let edges = tracker.edges(jni, object);
         let costs = tracker.costs(jni, object);
@@ -70,8 +70,8 @@ impl Copied {
 }
 
 impl HotSpot {
-    /// Takes over what all threads have counted, and then what they have gathered: each object that is counted is
-    /// tracked, or has died.
+    /// Collects the counts of all threads, and then their pending objects: each counted object is then tracked or has
+    /// been freed.
     pub(crate) fn harvest(&self, env: Env<Live>, jni: Jni) {
         self.take_samples(env, jni);
         if let Some(tracker) = self.tracker() {
@@ -92,7 +92,7 @@ impl HotSpot {
         self.lock().sites.take_chosen(&chosen);
     }
 
-    /// Takes over what the tables of a tracker object have counted since they were last read.
+    /// Adds what the tables of a tracker have counted since the last reading.
     fn harvest_one(
         &self,
         (jni, tracker): (Jni, &Tracker),
@@ -128,8 +128,8 @@ impl HotSpot {
         }
     }
 
-    /// Takes over the calls of virtual threads since that was last done. While carriers empty their tables all the time, the
-    /// calls wait for the next report.
+    /// Adds the calls of virtual threads since the last reading. If carriers empty their tables again and again
+    /// meanwhile, the calls wait for the next report.
     fn harvest_guests(&self, jni: Jni, tracker: &Tracker) {
         let homes = tracker.homes(jni);
         let emptied = |state: &State| -> Vec<_> {
@@ -161,7 +161,7 @@ impl HotSpot {
         if now.is_empty() {
             return;
         }
-        // They are put back at the end: stacks are numbered with the rest of the state.
+        // The contexts are put back at the end, because numbering stacks needs the rest of the state.
         let Some((mut contexts, thread)) = state.lend_contexts(whose) else {
             return;
         };
@@ -173,7 +173,7 @@ impl HotSpot {
         state.put_contexts(whose, contexts);
     }
 
-    /// Takes over calls, own time and time with callees of some nodes, from the first on, as they are now.
+    /// Adds the present calls, own time and time with callees of some nodes, from `first` on.
     fn take_calls(
         &self,
         state: &mut State,
@@ -207,12 +207,12 @@ impl HotSpot {
         }
     }
 
-    /// A thread ends: its counts are kept, its place is freed.
+    /// A thread ends: keeps its counts and frees its slot.
     pub(crate) fn retire(&self, env: Env<Live>, jni: Jni, thread: Object) {
         with_agent_guard(|| {
             if let Some(tracker) = self.tracker() {
-                // It counts nothing more. It stays in the table until its counts are in the state, so that the last report
-                // finds them here or there.
+                // The thread counts nothing more. It stays in the table until its counts are in the state, so that the
+                // last report finds them in one of the two.
                 if let Some(object) = tracker.of(jni, thread) {
                     self.track_gathered(jni, object, false);
                     self.harvest_one((jni, tracker), object, Copied::all_of);
@@ -229,7 +229,7 @@ impl HotSpot {
 }
 
 impl Tracker {
-    /// The object of a thread that is not virtual.
+    /// The tracker of a thread that is not virtual.
     fn of(&self, jni: Jni, thread: Object) -> Option<Object> {
         let table = jni.get_static_object(self.class, self.table)?;
         self.find(jni, table, thread).map(|(_, object)| object)
@@ -242,7 +242,7 @@ impl State {
         self.counters.get(&id).map(|counters| counters.emptied)
     }
 
-    /// Takes over entries of the sites of a thread or home, as they are now.
+    /// Adds the present entries of the sites of a thread or home.
     fn take_sites(&mut self, id: i32, entries: &[i64]) {
         let Some(counters) = self.counters.get_mut(&id) else {
             return;
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// The calling contexts of a thread or kind, and the thread that they are of.
+    /// The calling contexts of a thread or kind, and the thread that they belong to.
     fn lend_contexts(&mut self, whose: Whose) -> Option<(Contexts, ThreadId)> {
         let (contexts, thread) = match whose {
             Whose::Thread(id) => {

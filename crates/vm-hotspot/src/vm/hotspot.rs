@@ -1,4 +1,4 @@
-//! The agent's centre: events in, notifications out.
+//! The centre of the agent: receives events of the VM and emits notifications.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,7 @@ use crate::vm::spares::{Stop, with_spares};
 use crate::vm::state::{At, State};
 use crate::vm::vm_structs::VmStructs;
 
-/// What the agent gives at load time.
+/// What the agent provides when it is loaded.
 pub struct Setup {
     /// What to measure.
     pub config: Config,
@@ -38,71 +38,70 @@ pub struct Setup {
     pub profiler: Box<dyn Profiler>,
     /// Takes one-line messages about what could not be done.
     pub message: fn(&str),
-    /// What all tables may take, and what others have taken of it already.
+    /// The memory budget of all tables, and how much others have taken of it already.
     pub memory: Arc<Memory>,
     /// The stream of VM events, if it is wanted.
     pub events: Option<HostSetup>,
 }
 
-/// HotSpot with our hooks in it: one recording. There is one at a time, and each stays in memory for
-/// ever, because the VM may be in the middle of a callback when it ends.
+/// HotSpot with the agent's hooks: one recording. There is one at a time, and none is ever freed, because the VM may be
+/// in the middle of a callback when it ends.
 pub struct HotSpot {
     pub(crate) config: Config,
-    /// What all tables may take.
+    /// The memory budget of all tables.
     pub(crate) memory: Arc<Memory>,
     pub(crate) java: JavaVm,
     pub(crate) granted: Capabilities,
     pub(crate) env: Env<OnLoad>,
     pub(crate) live: OnceLock<Env<Live>>,
     pub(crate) tracker: OnceLock<Tracker>,
-    /// Those of the recording before, too: code that it has inserted may still run.
+    /// Includes the numbers of the previous recording, whose inserted code may still run.
     pub(crate) numbers: &'static Numbers,
     pub(crate) inserted: Inserted,
     pub(crate) state: Mutex<State>,
     pub(crate) reported: Mutex<Reported>,
-    /// Tags of freed objects, put there by the VM thread.
+    /// Tags of freed objects, added by the VM thread.
     pub(crate) deaths: Mutex<Vec<i64>>,
     pub(crate) profiler: Mutex<Option<Box<dyn Profiler>>>,
-    /// The profiler knows of the VM; what is announced before that would be lost.
+    /// Whether the profiler has received VmInit; earlier announcements would be lost.
     pub(crate) begun: AtomicBool,
     pub(crate) info: OnceLock<VmInfo>,
     /// All classes, while the heap is walked.
     pub(crate) classes_of_walk: Mutex<Option<FxHashMap<ClassId, ClassInfo>>>,
     pub(crate) sampler: OnceLock<Sampler>,
-    /// A command has requested stacks that are taken without a safepoint.
+    /// Whether a command has requested stacks that are taken without a safepoint.
     pub(crate) async_stacks: AtomicBool,
     pub(crate) started: Instant,
     /// The stream of VM events.
     host: OnceLock<Host>,
-    /// There was a recording before, in the same program.
+    /// Whether there was a recording before in the same program.
     pub(crate) follows_another: bool,
-    /// The program has begun: it runs while classes are changed.
+    /// Whether the program has begun, so that it runs while classes are changed.
     pub(crate) is_under_way: AtomicBool,
-    /// It has ended, or the VM ends.
+    /// Whether the recording has ended or the VM ends.
     pub(crate) dead: AtomicBool,
     collector: OnceLock<Collector>,
-    /// What [`collect_at_end`] has made, if it was needed.
+    /// The hook of [`collect_at_end`], if it was needed.
     pub(crate) end_hook: OnceLock<[Object; 2]>,
     pub(crate) tracked: Tracked,
     pub(crate) samples: Samples,
-    /// Frames kept of a stack, as in the state.
+    /// Frames kept of a stack; a copy of the value in the state.
     pub(crate) depth: AtomicU32,
     pub(crate) lodging: Mutex<Lodging>,
-    /// The profiler wants allocations that the VM reports.
+    /// Whether the profiler wants allocations that the VM reports.
     pub(crate) reports_allocations: AtomicBool,
-    /// The heap was exhausted once.
+    /// Whether the heap was exhausted before.
     pub(crate) exhausted: AtomicBool,
     pub(crate) message: fn(&str),
 }
 
-/// Objects gathered before they are tagged when each is tracked. They cannot die
-/// meanwhile, so where counts are to be exact it is one, and large ones are never
-/// held.
+/// Pending objects per thread if every object is tracked. They cannot be freed meanwhile, so if counts are exact it is
+/// one, and large objects are never pending.
 const GATHERED: usize = 256;
 
-/// Unloaded classes that a thread cleans up after when it locks the state.
+/// How many unloaded classes a thread cleans up when it locks the state.
 const CLEARED_UP: usize = 32;
-/// Unloaded classes that a thread of the program announces at a time; others announce the rest.
+/// How many unloaded classes a thread of the program announces at a time; other threads announce the rest.
 const ANNOUNCED: usize = 256;
 
 /// The last recording that was begun: null, or one that is never freed.
@@ -116,14 +115,14 @@ impl HotSpot {
         unsafe { HOTSPOT.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Itself, for as long as a thread of its own may want it.
+    /// The recording itself, which lives long enough for threads of the agent.
     pub(crate) fn forever(&self) -> &'static Self {
         // SAFETY: `load` makes all of them, and never frees one.
         unsafe { &*std::ptr::from_ref(self) }
     }
 
-    /// Sets everything up while the agent is loaded. The rest follows in events. A recording before
-    /// must have ended ([`HotSpot::end`]).
+    /// Sets everything up while the agent is loaded; the rest follows in events. A previous recording must have ended
+    /// ([`HotSpot::end`]).
     ///
     /// # Errors
     /// When the VM gives no JVMTI environment; the program then runs unprofiled.
@@ -211,8 +210,8 @@ impl HotSpot {
         Ok(hotspot)
     }
 
-    /// Reports now, and in the profile, that something is missing or not measured as requested. Not to be
-    /// called while the state is locked.
+    /// Reports now, and in the profile, that something is missing or not measured as requested. Must not be called
+    /// while the state is locked.
     pub(crate) fn degrade(&self, what: &str) {
         (self.message)(what);
         self.lock().degraded.push(what.to_owned());
@@ -268,13 +267,13 @@ impl HotSpot {
         }
     }
 
-    /// Whether something is kept of virtual threads that has to go when they end.
+    /// Whether there is data of virtual threads that must be removed when they end.
     fn reports_virtual_threads(&self) -> bool {
         self.config.instruments() || self.config.monitors
     }
 
-    /// JDK 8 announces its start before it has run any Java code; who looks up a
-    /// class then crashes it. The tracker is made when the VM is up.
+    /// JDK 8 reports its start before it has run any Java code; looking up a class then crashes it. So the tracker is
+    /// made when the VM is up.
     fn starts_before_java(&self) -> bool {
         version_of(self.env) == 8
     }
@@ -305,7 +304,7 @@ impl HotSpot {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// The state, with freed objects taken over.
+    /// Locks the state and processes the tags of freed objects.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         let deaths = std::mem::take(&mut *self.deaths.lock());
@@ -345,14 +344,14 @@ impl HotSpot {
         done.ok()
     }
 
-    /// The tracker object of the current thread, made.
+    /// Makes the tracker of the current thread.
     pub(crate) fn enroll(&self, jni: Jni, thread: Object) -> Option<Object> {
         if self.dead.load(Ordering::Relaxed) {
             return None;
         }
         let (env, tracker) = (self.live()?, self.tracker()?);
-        // A thread that native code attaches runs its own constructor before it is
-        // alive: its id and name, and the event of its start, come after that.
+        // A thread that native code attaches runs its own constructor before it is alive; its id, its name and the
+        // event of its start come later.
         const ALIVE: i32 = 1;
         if env
             .thread_state(thread)
@@ -397,7 +396,7 @@ impl HotSpot {
         entered.ok()
     }
 
-    /// From now on so many frames of stacks are kept.
+    /// Sets how many frames of stacks are kept.
     pub(crate) fn change_depth(&self, jni: Jni, depth: u32) -> jvmti::Result<()> {
         self.depth.store(depth, Ordering::Relaxed);
         let Some(tracker) = self.tracker() else {
@@ -438,9 +437,8 @@ impl HotSpot {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Emits the pending events to the profiler, unless another thread is emitting, which
-    /// then emits these as well. So a thread of the program never waits for a dump, while it
-    /// holds a monitor that the dump may wait for.
+    /// Emits the pending events to the profiler, unless another thread is emitting: that thread then emits these, too.
+    /// So a thread of the program never waits for a dump while it holds a monitor that the dump may wait for.
     pub(crate) fn emit_pending(&self) {
         let mut left = ANNOUNCED;
         while left > 0 && self.has_begun() && !self.lock().registry.pending.is_empty() {
@@ -454,8 +452,7 @@ impl HotSpot {
         }
     }
 
-    /// Runs `body` while no thread emits events to the profiler: for orders that it gets from
-    /// elsewhere.
+    /// Runs `body` while no thread emits events to the profiler; for commands that it receives from elsewhere.
     pub fn with_profiler_paused<T>(&self, body: impl FnOnce() -> T) -> T {
         let result = {
             let _profiler = self.profiler.lock();
@@ -465,8 +462,7 @@ impl HotSpot {
         result
     }
 
-    /// Hands over pending announcements until they include so many unloaded classes; how many of
-    /// these there were.
+    /// Hands over pending announcements until they include `most` unloaded classes; returns how many they included.
     pub(crate) fn announce(&self, most: usize, sink: &mut dyn FnMut(&Event<'_>)) -> usize {
         let mut gone = 0;
         while gone < most {
@@ -521,11 +517,11 @@ impl HotSpot {
         gone
     }
 
-    /// A thread that something has named ends.
+    /// A thread that has a number ends.
     pub(crate) fn thread_ended(&self, env: Env<Live>, thread: Object) {
         with_agent_guard(|| {
             let mut state = self.lock();
-            // One that was never met has no number, and needs none.
+            // A thread that was never seen has no number, and needs none.
             if !self.config.has_profiler && env.thread_number(Some(thread)).unwrap_or(0) == 0 {
                 return;
             }

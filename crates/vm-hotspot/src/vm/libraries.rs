@@ -17,7 +17,7 @@ pub(crate) struct Libraries {
 }
 
 impl Registry {
-    /// A library as a class. No object is of it, and nothing in the VM leads to it.
+    /// A library as a class, which has no objects and does not exist in the VM.
     pub(crate) fn library(&mut self, name: &Arc<str>) -> ClassId {
         if let Some(id) = self.libraries.classes.get(name) {
             return *id;

@@ -1,4 +1,4 @@
-//! Class loaders by number: found by their identity hash, forgotten when they are dead.
+//! Class loaders by number: found by their identity hash, removed when they are freed.
 
 use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(crate) struct Loaders {
     all: Vec<Option<Loader>>,
     /// Numbers by identity hash.
     by_hash: FxHashMap<i32, Vec<usize>>,
-    /// Numbers that loaders had which are dead.
+    /// Numbers of loaders that were freed.
     free: Vec<usize>,
     /// The number that is examined next.
     next: usize,
@@ -59,12 +59,12 @@ impl Loaders {
         number
     }
 
-    /// So many numbers have been given.
+    /// How many numbers have been given.
     pub(crate) fn numbers(&self) -> usize {
         self.all.len()
     }
 
-    /// Those of so many numbers, from the `first` on, that live, or have died not long ago: numbers and weak references.
+    /// Loaders with numbers from `first` on that are alive or were freed recently: numbers and weak references.
     pub(crate) fn some(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, Object)> {
         let some = self.all.iter().enumerate().skip(first).take(count);
         some.filter_map(|(number, loader)| loader.map(|loader| (number, loader.weak)))

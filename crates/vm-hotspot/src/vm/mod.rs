@@ -2,11 +2,12 @@
 //!
 //! 1. [`hotspot`] is loaded with a [`config`], takes its JVMTI environment and starts a recording ([`beginning`]).
 //! 2. [`events`] come in from JVMTI and are handed to it; it emits the notifications of [`vmpi`].
-//! 3. What they name is numbered in the [`registry`] ([`numbered`], [`loaders`], [`places`], [`libraries`], [`unloading`]), behind the lock of the [`state`].
-//! 4. What threads have counted is taken over when a report is due ([`harvest`]), within a budget ([`costs`], [`shortage`]); what
-//!    walks of the heap need is copied ([`walk`]).
-//! 5. What HotSpot says of itself is read from its tables ([`vm_structs`], [`collector`]).
-//! 6. The profiler asks by [`queries`]; [`ending`] takes everything out of the program again.
+//! 3. The things that events refer to are numbered in the [`registry`] ([`numbered`], [`loaders`], [`places`],
+//!    [`libraries`], [`unloading`]), behind the lock of the [`state`].
+//! 4. The counts of threads are collected for a report ([`harvest`]), within a memory budget ([`costs`], [`shortage`]);
+//!    what walks of the heap need is copied ([`walk`]).
+//! 5. Facts about HotSpot's structures are read from the tables that it exports ([`vm_structs`], [`collector`]).
+//! 6. The profiler calls [`queries`]; [`ending`] removes everything from the program.
 
 pub(crate) mod beginning;
 pub(crate) mod collector;

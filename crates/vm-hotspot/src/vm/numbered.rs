@@ -4,8 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use rustc_hash::FxHashMap;
 
-/// Things by number, from 1 on. A number is given once, so that the number of a thing that was removed leads to
-/// nothing, and to no other thing.
+/// Things by number, from 1 on. Numbers are not reused, so the number of a removed thing never refers to another thing.
 pub(crate) struct Numbered<T> {
     all: FxHashMap<u32, T>,
     last: u32,
@@ -21,7 +20,7 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T> Numbered<T> {
-    /// Adds a thing; its number.
+    /// Adds a thing; returns its number.
     pub(crate) fn add(&mut self, thing: T) -> u32 {
         self.last += 1;
         self.all.insert(self.last, thing);

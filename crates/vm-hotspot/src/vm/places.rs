@@ -54,8 +54,8 @@ fn loader(env: Env<Live>, jni: Jni, mirror: Object, handle: ObjectHandle) -> Str
     }
 }
 
-/// Finds the fields: what a thread of the program may not do in the midst of its own code, where
-/// looking for a class can run code of a loader.
+/// Finds the fields. Must not be called on a thread of the program in the middle of its code, because looking up a
+/// class can run code of a loader.
 pub(crate) fn prepare(jni: Jni) {
     let _ = fields(jni);
 }
@@ -79,7 +79,7 @@ pub(crate) fn place(hotspot: &HotSpot, class: ClassId) -> Result<ClassPlace, VmE
     let gone = || VmError::Gone("class");
     jni.local_frame(16, || {
         let (mirror, handle) = {
-            // Its weak reference is dropped under this lock when the class has died.
+            // Its weak reference is dropped under this lock when the class was unloaded.
             let state = hotspot.lock();
             let classes = &state.registry.classes;
             let entry = classes.get(class.0);

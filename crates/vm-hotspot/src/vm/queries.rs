@@ -79,7 +79,7 @@ impl HotSpot {
             .ok_or(VmError::Gone("thread"))
     }
 
-    /// Takes over the counts of live objects, from which the sites' rows are computed.
+    /// Sets the counts of live objects, from which the rows of the sites are computed.
     fn count_living(&self, jni: Jni) {
         let living = self.tracked.by_site(jni);
         let [memory, bound] = self.tracked.take_dropped();
@@ -132,8 +132,8 @@ impl HotSpot {
         }
     }
 
-    /// Objects made so far are not reported when they are freed. What is made meanwhile may be
-    /// taken for older than it is.
+    /// From now on, objects that exist already are not reported when they are freed. Objects that are made during this
+    /// call may be treated as existing.
     fn clear_allocations(&self, env: Env<Live>, jni: Jni) {
         self.track_all_gathered(jni);
         self.tracked.clear(jni);
@@ -145,7 +145,7 @@ impl HotSpot {
         }
     }
 
-    /// Counts or samples allocations from now on, or does not.
+    /// Switches counting or sampling of allocations on or off.
     fn switch_allocations(&self, jni: Jni, on: bool) -> Result<(), VmError> {
         if !self.config.counts_objects() {
             return Err(VmError::Unsupported(
@@ -406,7 +406,7 @@ impl Vm for HotSpot {
     fn force_gc(&self) -> Result<(), VmError> {
         let (env, jni) = self.here()?;
         with_agent_guard(|| {
-            // What threads have gathered is held until it is taken over.
+            // The pending objects of threads are kept alive until they are collected.
             self.track_all_gathered(jni);
             collect_garbage(self, env, jni)
         })
@@ -496,7 +496,7 @@ impl Vm for HotSpot {
                 }
                 crate::vm::places::prepare(jni);
                 with_agent_guard(|| {
-                    // What was sampled so far was to be recorded by the rules before.
+                    // Samples so far are recorded by the previous rules.
                     self.take_samples(env, jni);
                     self.lock().choose(jni, self.tracker(), &rules);
                     self.ask_factories(env, jni);

@@ -1,8 +1,8 @@
 //! Classes, methods, threads and stacks by number.
 //!
-//! A class is known by the tag on its mirror, which says when it dies as well; a
-//! thread by the number JVMTI keeps for it. What can be asked about a method is
-//! asked when it is first seen, because its class may be gone when it is printed.
+//! A class is identified by the tag of its mirror, which also reports when it is unloaded; a thread by the number that
+//! JVMTI keeps for it. The details of a method are read when it is first seen, because its class may be unloaded when
+//! it is printed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,33 +23,33 @@ use vmpi::{
 /// Marks tags of class mirrors; the low bits are the class id.
 pub(crate) const CLASS_TAG: i64 = 1 << 62;
 
-/// Handles are small numbers, so that four bytes hold them as in the original:
-/// classes, loaders and threads keep theirs, other objects get one for each walk.
+/// Handles are small numbers that fit into four bytes, as in the original. Classes, loaders and threads keep their
+/// handles; other objects get one for each walk.
 pub(crate) mod handles {
     use vmpi::{ClassId, ObjectHandle};
 
     const LOADERS: u64 = 1 << 21;
     const THREADS: u64 = 3 << 20;
     const OBJECTS: u64 = 1 << 22;
-    /// Threads that can have one at a time.
+    /// How many threads can have a handle at a time.
     pub(crate) const MOST_THREADS: u64 = OBJECTS - THREADS - 1;
 
-    /// Of a class's mirror.
+    /// The handle of a class's mirror.
     pub(crate) fn class(id: ClassId) -> ObjectHandle {
         ObjectHandle(u64::from(id.0))
     }
 
-    /// Of the `index`th loader.
+    /// The handle of the `index`th loader.
     pub(crate) fn loader(index: usize) -> ObjectHandle {
         ObjectHandle(LOADERS + index as u64)
     }
 
-    /// Of the `index`th thread, from 1.
+    /// The handle of the `index`th thread, from 1.
     pub(crate) fn thread(index: u64) -> ObjectHandle {
         ObjectHandle(THREADS + index)
     }
 
-    /// Of the `index`th object of a walk.
+    /// The handle of the `index`th object of a walk.
     pub(crate) fn object(index: u64) -> ObjectHandle {
         ObjectHandle(OBJECTS + index)
     }
@@ -72,17 +72,17 @@ pub(crate) struct ClassEntry {
     /// Weak reference to the mirror.
     pub(crate) mirror: Option<Object>,
     pub(crate) load_trace: TraceId,
-    /// Its methods that are known, by what the VM calls them.
+    /// Its known methods, by their ids in the VM.
     pub(super) methods: Vec<((MethodPtr, i64), MethodId)>,
-    /// It has been unloaded: the VM may call other methods so.
+    /// Whether it has been unloaded; the VM may then give the ids to other methods.
     pub(super) is_gone: bool,
 }
 
 struct ThreadEntry {
     info: ThreadInfo,
-    /// A reported stack names this thread, so its entry is kept after its end.
+    /// Whether a reported stack refers to this thread, so that its entry is kept after its end.
     is_named: bool,
-    /// It has ended; the VM lists it for a moment longer.
+    /// Whether it has ended; the VM lists it for a moment longer.
     has_ended: bool,
 }
 
@@ -90,7 +90,7 @@ struct ThreadEntry {
 const VIRTUAL_GROUP: &str = "VirtualThreads";
 /// What threads that run no Java code are a class of.
 const OTHER_THREADS: &str = "LNativeThread;";
-/// Most names of virtual threads that are distinguished, and what all others are called.
+/// How many names of virtual threads are distinguished, and the name of all others.
 const MOST_NAMES: usize = 32;
 const OTHER_NAMES: &str = "(other names)";
 
@@ -98,7 +98,7 @@ const OTHER_NAMES: &str = "(other names)";
 pub(crate) struct MethodEntry {
     pub(crate) info: MethodInfo,
     pub(crate) lines: Arc<[LineEntry]>,
-    /// What the VM calls it, unless only its name is known.
+    /// Its id in the VM, unless only its name is known.
     pub(crate) ptr: Option<MethodPtr>,
 }
 
@@ -112,7 +112,7 @@ impl MethodEntry {
     }
 }
 
-/// How often there was no memory for something.
+/// Counts of things without memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
     pub(crate) stacks: u64,
@@ -122,36 +122,36 @@ pub(crate) struct Refused {
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) memory: Arc<Memory>,
-    /// Stacks, classes and methods that there was no memory for, since the last report.
+    /// Stacks, classes and methods without memory since the last report.
     pub(crate) refused: Refused,
     pub(crate) classes: Numbered<ClassEntry>,
     /// The first class of each name.
     pub(super) by_signature: FxHashMap<Box<str>, ClassId>,
-    /// Classes that have been unloaded, of which something is to be cleared up.
+    /// Unloaded classes whose data must still be removed.
     pub(super) gone: Vec<ClassId>,
     pub(crate) loaders: Loaders,
     pub(crate) methods: Numbered<MethodEntry>,
-    /// Names of threads that run no Java code, as methods of a class that is none of the VM's.
+    /// Names of threads that run no Java code, as methods of a class that does not exist in the VM.
     other_threads: FxHashMap<Box<str>, MethodId>,
     pub(crate) libraries: Libraries,
     /// By the VM's id and the end of the code: with inserted code a method has other places.
     pub(super) by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
-    /// Inserted code is taken out and put in again.
+    /// Whether inserted code is removed and inserted again.
     pub(crate) code_changes: bool,
     by_number: FxHashMap<u32, MethodId>,
     threads: FxHashMap<ThreadId, ThreadEntry>,
     /// Numbers of threads given so far.
     last_thread: u32,
-    /// Handles of threads given so far, and those given back, the oldest first.
+    /// How many handles of threads were given so far, and the free ones, the oldest first.
     last_handle: u64,
     free_handles: VecDeque<ObjectHandle>,
     pub(crate) traces: Numbered<Arc<Trace>>,
     pub(super) by_trace: FxHashMap<Arc<Trace>, TraceId>,
     pub(crate) pending: VecDeque<Pending>,
-    /// A profiler receives all that is known, and may ask about it until the recording ends. Otherwise
-    /// what is known of a class, and all stacks, are dropped when a class is unloaded.
+    /// Whether a profiler receives everything, and may query it until the recording ends. Otherwise the data of a
+    /// class, and all stacks, are dropped when a class is unloaded.
     pub(crate) has_profiler: bool,
-    /// The tracker's class, whose frames are cut from stacks.
+    /// The tracker's class, whose frames are removed from stacks.
     pub(crate) tracker: Option<ClassId>,
     /// Names of virtual threads, and the thread that stands for all of one name.
     virtual_makers: Vec<(String, ThreadId)>,
@@ -172,7 +172,7 @@ impl Registry {
         }
     }
 
-    /// Threads of the agent's own that another registry knows are known here, too.
+    /// Copies the threads of the agent that another registry knows.
     pub(crate) fn follow_on(&mut self, before: &Self) {
         self.agent_threads.clone_from(&before.agent_threads);
     }
@@ -220,7 +220,7 @@ impl Registry {
         id
     }
 
-    /// A class that is no object of the VM's.
+    /// A class that does not exist in the VM.
     pub(crate) fn add_class(&mut self, signature: &str) -> ClassId {
         let id = ClassId(self.classes.add(ClassEntry::default()));
         self.classes[id.0].info = ClassInfo {
@@ -231,7 +231,7 @@ impl Registry {
         id
     }
 
-    /// Queues an event of the profiler's.
+    /// Queues an event for the profiler.
     pub(crate) fn announce(&mut self, what: Pending) {
         if self.has_profiler {
             self.pending.push_back(what);
@@ -331,7 +331,7 @@ impl Registry {
         id
     }
 
-    /// Whether a class is one of arrays.
+    /// Whether a class is an array class.
     pub(crate) fn is_array(&self, class: ClassId) -> bool {
         self.classes
             .get(class.0)
@@ -344,8 +344,7 @@ impl Registry {
             .is_some_and(|entry| entry.info.signature == signature)
     }
 
-    /// The method an instrumenter's number stands for. The class is looked up by
-    /// name only: a name is all that is printed.
+    /// The method with an instrumenter's number. The class is looked up only by name, because only the name is printed.
     pub(crate) fn numbered(
         &mut self,
         number: u32,
@@ -382,7 +381,7 @@ impl Registry {
         Some(MethodId(self.methods.add(MethodEntry::named(info))))
     }
 
-    /// A stack as the VM gives it, cut to `depth` frames below the tracker's.
+    /// A stack of the VM, cut to `depth` frames below those of the tracker.
     pub(crate) fn stack(
         &mut self,
         env: Env<Live>,
@@ -453,13 +452,13 @@ impl Registry {
         })
     }
 
-    /// The number of a stack; found or given and queued for announcement. Without memory for another, it
-    /// is that of no stack.
+    /// The number of a stack; a new stack is queued for announcement. Without memory for another, that of the empty
+    /// stack.
     pub(crate) fn trace(&mut self, trace: Trace) -> TraceId {
         self.reserved_trace(trace, 0)
     }
 
-    /// The same, where so much has been charged for it already.
+    /// The same, if `reserved` bytes have been charged for it already.
     pub(crate) fn reserved_trace(&mut self, trace: Trace, reserved: u64) -> TraceId {
         let native = &self.memory.native;
         if trace.frames.is_empty() && trace.thread == ThreadId::NONE {
@@ -485,8 +484,8 @@ impl Registry {
         id
     }
 
-    /// The current thread as who makes something. There can be any number of virtual threads, most
-    /// of them without a name, so those of one name are one.
+    /// The current thread, as the maker of an object. There can be any number of virtual threads, most of them without
+    /// a name, so those with the same name are counted as one.
     pub(crate) fn maker(&mut self, env: Env<Live>) -> ThreadId {
         let thread = match env.thread_number(None) {
             Ok(0) => match env.thread_info(None) {
@@ -502,7 +501,7 @@ impl Registry {
         self.maker_numbered(thread)
     }
 
-    /// A thread that has a number as who makes something.
+    /// A thread with this number, as the maker of an object.
     pub(crate) fn maker_numbered(&mut self, thread: ThreadId) -> ThreadId {
         let virtual_name = self.thread_info(thread).filter(|info| info.is_virtual);
         match virtual_name.map(|info| info.name.clone()) {
@@ -544,7 +543,7 @@ impl Registry {
         at + 1
     }
 
-    /// Who stands for the virtual threads whose name has this number.
+    /// The thread that stands for the virtual threads whose name has this number.
     pub(crate) fn maker_of(&self, kind: usize) -> ThreadId {
         let maker = self.virtual_makers.get(kind.wrapping_sub(1));
         maker.map_or(ThreadId::NONE, |(_, thread)| *thread)
@@ -581,7 +580,7 @@ impl Registry {
         })
     }
 
-    /// A thread of this name that starts is the agent's own.
+    /// Records that the next thread with this name is a thread of the agent.
     pub(crate) fn name_agent_thread(&mut self, name: &str) {
         if !self.agent_threads.iter().any(|known| known == name) {
             self.agent_threads.push(name.to_owned());
@@ -612,7 +611,7 @@ impl Registry {
         self.free_handles.pop_front().unwrap_or(ObjectHandle::NULL)
     }
 
-    /// What is known of a thread that lives, or that a stack names.
+    /// The data of a thread that is alive or that a stack refers to.
     pub(crate) fn thread_info(&self, thread: ThreadId) -> Option<&ThreadInfo> {
         self.threads.get(&thread).map(|entry| &entry.info)
     }
@@ -635,7 +634,7 @@ impl Registry {
         }
     }
 
-    /// Whether a thread is the agent's own, if it is known.
+    /// Whether a thread belongs to the agent, if it is known.
     pub(crate) fn is_agent(&self, thread: ThreadId) -> Option<bool> {
         self.thread_info(thread).map(|info| info.is_agent)
     }

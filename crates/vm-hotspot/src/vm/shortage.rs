@@ -1,4 +1,4 @@
-//! What is done when the budget of memory is reached, and what is reported about it.
+//! What happens when the memory budget is reached, and how it is reported.
 
 use vmpi::{ThreadId, TraceId, Worth};
 
@@ -6,7 +6,7 @@ use crate::vm::costs;
 use crate::vm::state::State;
 
 impl State {
-    /// A sample of a thread at a stack. Without memory for another row it is one of no thread.
+    /// Adds a sample of a thread at a stack. Without memory for another row it is counted for no thread.
     pub(crate) fn add_sample(&mut self, thread: ThreadId, trace: TraceId) {
         if let Some(count) = self.samples.get_mut(&(thread, trace)) {
             *count += 1;

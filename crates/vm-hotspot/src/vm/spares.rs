@@ -1,9 +1,8 @@
 //! Java objects that are made before the state is locked.
 //!
-//! An allocation may begin a collection, for which JDK 8 takes a monitor (`Reference.lock`). A
-//! thread that holds this monitor may wait for the state. So nothing is allocated in the program's
-//! heap while the state is locked: code that finds a table full requests a larger one and begins again
-//! when that has been made.
+//! An allocation may begin a collection, for which JDK 8 takes a monitor (`Reference.lock`), and a thread that holds
+//! this monitor may wait for the state. So nothing is allocated in the program's heap while the state is locked: code
+//! that finds a table full requests a larger one, releases the lock, and starts again when the table has been made.
 
 use std::cell::RefCell;
 
@@ -17,18 +16,18 @@ use crate::instrument::tracker::Tracker;
 pub(crate) enum Spare {
     /// A `long[]` of this length.
     Longs(usize),
-    /// An array of tracker objects of this length, with the tracker's `none` in each place.
+    /// An array of trackers of this length, filled with `HprofTracker.noThread`.
     Trackers(usize),
-    /// A tracker object with tables.
+    /// A tracker with tables.
     Tables(Want),
 }
 
-/// Why something has not been done.
+/// Why an operation was not completed.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It begins again when what it has requested is made.
+    /// It starts again when the requested objects are made.
     Missing,
-    /// It cannot be done.
+    /// It has failed.
     Failed(Error),
 }
 
@@ -38,7 +37,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// What has been made, and what is to be made; local references.
+/// The objects that have been made (local references), and those that are requested.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     /// `None` where the program's heap is full.
@@ -47,7 +46,7 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// All of these, or none: then they are made, and the caller begins again.
+    /// Takes all of these objects, or none: then all are requested, and the caller starts again.
     pub(crate) fn take(&self, all: &[Spare]) -> std::result::Result<Vec<Option<Object>>, Stop> {
         let mut made = self.made.borrow_mut();
         let mut left = made.clone();
@@ -63,7 +62,7 @@ impl Spares {
         Ok(taken)
     }
 
-    /// One, which has to be had.
+    /// Takes one object; it is an error if it could not be made.
     pub(crate) fn one(&self, spare: Spare) -> std::result::Result<Object, Stop> {
         let taken = self.take(&[spare])?;
         let object = taken.into_iter().next().flatten();
@@ -88,8 +87,8 @@ impl Spares {
     }
 }
 
-/// Runs `body` until it misses nothing. It locks what it needs, changes nothing before it has taken
-/// all that it needs at a time, and what it misses is made between two runs.
+/// Runs `body` until it has all objects that it needs; missing ones are made between two runs. `body` locks what it
+/// needs, and must take its objects before it changes anything.
 ///
 /// # Errors
 /// Those of `body`.

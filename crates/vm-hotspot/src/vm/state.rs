@@ -1,4 +1,4 @@
-//! All that is known, behind one lock.
+//! The state of a recording, behind one lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::vm::costs;
 use crate::vm::registry::Registry;
 use crate::vm::spares::{Spare, Spares, Stop};
 
-/// Frames of the tracker's own that are expected above those wanted.
+/// How many frames of the tracker are expected above the wanted ones.
 pub(crate) const TRACKER_FRAMES: usize = 6;
-/// Frames of a lock that are expected above those of the method that acquires it.
+/// How many frames of a lock are expected above the method that acquires it.
 const LOCK_FRAMES: usize = 16;
 /// A row of a stack before it is filled.
 pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
@@ -37,15 +37,16 @@ pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
 };
 /// Of them: the native method that records a call by the VM, and what calls it.
 const OWN_FRAMES: usize = 2;
-/// Deepest stacks kept.
+/// The most frames kept of a stack.
 pub(crate) const MOST_FRAMES: usize = 2048;
 
-/// Entries of a thread's tables for each key: what runs often is to be found at the
-/// first look, because only that is compiled into its callers for good.
+/// Slots of a thread's tables for each key. A frequent key should be in its first slot, because only the check of that
+/// slot is inlined into callers.
 const SPARSE: usize = 4;
-/// The same of edges, which take half as much: one that is not at its first place costs several times as much.
+/// The same for edges, which take half as much memory: one that is not in its first slot costs several times as much
+/// time.
 const SPARSE_EDGES: usize = 8;
-/// Track mask of a class that is off: none but one in 2^31 is gathered, and it has no site.
+/// Tracking mask of a class that is off: only one object in 2^31 becomes pending, and it has no site.
 const OFF: i64 = i32::MAX as i64;
 
 /// The state.
@@ -56,44 +57,44 @@ pub(crate) struct State {
     /// Methods kept of a calling context.
     pub(crate) call_depth: usize,
     pub(crate) registry: Registry,
-    /// What the stream of VM events knows of the registry.
+    /// Which parts of the registry the stream of VM events has received.
     pub(crate) stream: Names,
     pub(crate) sites: Sites,
-    /// By the number in the tracker object.
+    /// Counters by the number in the tracker.
     pub(crate) counters: HashMap<i32, Counters>,
     pub(crate) next_counters: i32,
-    /// Virtual threads whose counts are kept together, by number.
+    /// Groups of virtual threads whose counts are kept together, by number.
     pub(crate) kinds: Vec<Kind>,
     /// Calls and times by stack since the last report.
     pub(crate) costs: FxHashMap<TraceId, [i64; 3]>,
     /// Samples by thread and stack since the last report.
     pub(crate) samples: FxHashMap<(ThreadId, TraceId), u64>,
-    /// How often threads were interrupted for them.
+    /// How often threads were interrupted for these samples.
     pub(crate) sample_timing: SampleTiming,
-    /// Wall-clock samples by stack since the last report, and those that gave none.
+    /// Wall-clock samples by stack since the last report, and dropped ones.
     pub(crate) wall: FxHashMap<TraceId, WallRow>,
     pub(crate) wall_dropped: WallDropped,
-    /// Since when threads are at the entrance of a monitor, and in `wait`.
+    /// When threads began to wait to enter a monitor, and in `wait`.
     pub(crate) blocked: FxHashMap<ThreadId, u64>,
     pub(crate) waiting: FxHashMap<ThreadId, u64>,
-    /// Threads that got no counters because of the memory limit, and how often they asked.
+    /// Threads that got no counters because of the memory limit, and how often they requested them.
     pub(crate) refused: FxHashMap<ThreadId, u32>,
     /// Notes since the last report: what is not measured as requested.
     pub(crate) degraded: Vec<String>,
     /// What is recorded of each class.
     pub(crate) choices: Choices,
-    /// Since the last report: tables of threads that were emptied because they may not grow, and calling
-    /// contexts that there was no memory for.
+    /// Since the last report: tables of threads that were emptied because they may not grow, and calling contexts
+    /// without memory.
     pub(crate) flushed: u64,
     pub(crate) contexts_refused: u64,
-    /// How often something was refused when that was last said.
+    /// How often something was refused at the last report.
     pub(crate) refusals_reported: u64,
     /// Since the last report: (what, how many).
     pub(crate) lost: FxHashMap<&'static str, u64>,
 }
 
 impl State {
-    /// A state in which nothing is known.
+    /// An empty state.
     pub(crate) fn new(config: &Config, memory: &Arc<Memory>) -> Self {
         let mut state = Self::default();
         state.registry.memory = Arc::clone(memory);
@@ -105,14 +106,14 @@ impl State {
         state
     }
 
-    /// Continues where the recording before has ended: numbers of counters that inserted code may still
-    /// know are not given again, and threads of the agent's own that have not ended are known.
+    /// Continues after the previous recording: numbers of counters that its inserted code may still use are not reused,
+    /// and live threads of the agent stay known.
     pub(crate) fn follow_on(&mut self, before: &Self) {
         self.next_counters = before.next_counters;
         self.registry.follow_on(&before.registry);
     }
 
-    /// Clears up after so many of the classes that were unloaded.
+    /// Removes the data of some of the unloaded classes.
     pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
         self.registry.clear_up(jni, most);
         if !self.registry.has_profiler && self.registry.is_clear() {
@@ -125,8 +126,7 @@ impl State {
         self.call_depth = (config.call_depth.unwrap_or(depth) as usize).max(1);
     }
 
-    /// From now on so many frames are kept. Contexts of calls that are open know as much
-    /// as was kept when they began.
+    /// Sets how many frames are kept. Contexts of open calls keep the depth at which they began.
     pub(crate) fn change_depth(
         &mut self,
         (jni, tracker): (Jni, &Tracker),
@@ -149,7 +149,7 @@ impl State {
         let mut has_table = |object| tables.push(Spare::Longs(tracker.edges(jni, object).len()));
         tracker.for_each(jni, &mut has_table);
         tracker.for_each_home(jni, &mut has_table);
-        // All or none: each array is as long as the table of its place in the list.
+        // All arrays or none are taken; each is as long as the table at the same index.
         let tables: Option<Vec<Object>> = spares.take(&tables)?.into_iter().collect();
         let Some(tables) = tables else {
             *self.lost.entry("changes of depth").or_default() += 1;
@@ -173,7 +173,7 @@ impl State {
         Ok(())
     }
 
-    /// From now on classes are recorded as these options say.
+    /// Sets the class filters.
     pub(crate) fn choose(&mut self, jni: Jni, tracker: Option<&Tracker>, rules: &Arc<Rules>) {
         if !self.choices.set(rules) {
             return;
@@ -181,9 +181,9 @@ impl State {
         self.renew_keys(jni, tracker);
     }
 
-    /// What threads know of their sites holds no longer.
+    /// Makes threads add their sites again, under new keys.
     fn renew_keys(&mut self, jni: Jni, tracker: Option<&Tracker>) {
-        // First what is answered, then what is asked: a key that was made before is never met again.
+        // The answers were changed before the keys, so an entry with an old answer is never found again.
         let depth = self.depth;
         let renew = |tracker: &Tracker| tracker.renew_keys(jni, depth, self.choices.epoch());
         if tracker.is_some_and(|tracker| renew(tracker).is_err()) {
@@ -191,7 +191,7 @@ impl State {
         }
     }
 
-    /// Counting begins again: code that left no contexts has run meanwhile, and stacks are read anew.
+    /// Counting starts again. Code that stores no contexts has run meanwhile, so stacks are read again.
     pub(crate) fn begin_again(&mut self, jni: Jni, tracker: &Tracker) {
         self.choices.begin_epoch();
         self.renew_keys(jni, Some(tracker));
@@ -201,17 +201,17 @@ impl State {
         tracker.for_each_guest(jni, |guest| tracker.set_context(jni, guest, 0));
     }
 
-    /// Finds out what holds for a class before it has objects.
+    /// Looks up how a class is recorded before it has objects.
     pub(crate) fn look_up(&mut self, jni: Jni, class: (ClassId, Object)) {
         self.choices.of(&self.registry, jni, class);
     }
 
-    /// What holds for a class now.
+    /// How a class is recorded now.
     pub(crate) fn holds_for(&mut self, jni: Jni, class: (ClassId, Object)) -> Chosen {
         self.choices.of(&self.registry, jni, class)
     }
 
-    /// The same of a class whose mirror is not at hand, because it may have been unloaded.
+    /// The same for a class without its mirror; it may have been unloaded.
     pub(crate) fn holds_for_class(&mut self, jni: Jni, class: ClassId) -> Chosen {
         let classes = &self.registry.classes;
         let entry = classes.get(class.0);
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// Takes over what factories of the program have said of classes.
+    /// Stores the answers of factories of the program.
     pub(crate) fn answered(
         &mut self,
         jni: Jni,
@@ -285,7 +285,7 @@ impl State {
                 env.stack_into(None, &mut rows).unwrap_or(0)
             };
             let frames = self.registry.stack(env, jni, &rows[..count], depth);
-            // Arrays of arrays are counted by as many calls as they are deep.
+            // Nested arrays are counted by as many nested calls.
             if frames.len() >= depth || count < rows.len() || more > MOST_FRAMES {
                 return frames;
             }
@@ -293,8 +293,8 @@ impl State {
         }
     }
 
-    /// The site of an object that the current thread makes, of whose objects this share is
-    /// recorded. `by`: the instruction, if stacks are sampled.
+    /// The site of an object that the current thread makes, if this share of its objects is recorded. `by`: the
+    /// instruction, if stacks are sampled.
     fn site_of(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -333,7 +333,7 @@ impl State {
         let chosen = self.choices.of(&self.registry, jni, (class, mirror));
         let size = env.object_size(made).unwrap_or(0).cast_signed();
         let id = tracker.id(jni, object);
-        // First: this is repeated if the table has to grow.
+        // This comes first, because it is repeated if the table must grow.
         let slot = match key {
             0 => None,
             _ => match self.slot_for(at, id, key)? {
@@ -399,8 +399,8 @@ impl State {
         Ok(())
     }
 
-    /// A free place for a key in the current thread's table, which grows if it has to. Keys that
-    /// were entered under other class filters are never met again, and give way.
+    /// A free slot for a key in the current thread's table, which grows if necessary. Keys that were added under other
+    /// class filters are never looked up again, and are removed.
     fn slot_for(&mut self, at: &At<'_>, id: i32, key: i64) -> Result<Option<usize>, Stop> {
         let At {
             jni,
@@ -453,8 +453,8 @@ impl State {
         Ok(Some(find_slot(&counters.keys, 1, shift, key)))
     }
 
-    /// Gives the current thread a context made of its stack: the VM has called a method in
-    /// the midst of other code, which left the context of whatever it called last.
+    /// Sets the context of the current thread from its stack: the VM has called a method in the middle of other code,
+    /// which has stored the context of the last method that it called.
     pub(crate) fn enter_upcall(&self, at: &At<'_>) {
         let depth = (self.depth as usize).min(MOST_FRAMES);
         let mut rows = vec![NOWHERE; depth + OWN_FRAMES];
@@ -469,8 +469,7 @@ impl State {
         at.tracker.set_context(at.jni, at.object, context);
     }
 
-    /// Looks whether the current stack is that of a site: two contexts with one number
-    /// would be counted as one.
+    /// Checks that the current stack is that of a site: two contexts with the same number would be counted as one.
     pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
         let now = self.current_frames(at.env, at.jni);
         let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
@@ -499,8 +498,8 @@ impl State {
         }
     }
 
-    /// An allocation that the VM's sampler picked. It counts as itself; the reporting code
-    /// computes what it stands for.
+    /// An allocation that the VM's sampler picked. It is counted as one object; the reporting code computes how many it
+    /// stands for.
     pub(crate) fn sampled(
         &mut self,
         here: (Env<Live>, Jni),
@@ -516,7 +515,7 @@ impl State {
         }
     }
 
-    /// The class of an object and what is recorded of it; `None` if nothing is.
+    /// The class of an object and how it is recorded; `None` if it is not.
     fn chosen(
         &mut self,
         (env, jni): (Env<Live>, Jni),
@@ -544,7 +543,7 @@ impl State {
         tracked.add_if(self.sites.is_tracked, jni, made, site, bytes);
     }
 
-    /// Counts an object of a site; its bytes if it is an array, else 0.
+    /// Counts an object of a site; returns its bytes if it is an array, otherwise 0.
     pub(crate) fn one_more(&mut self, site: SiteId, class: ClassId, size: u64) -> u64 {
         self.sites.allocated(site, 1, size.cast_signed());
         if self.registry.is_array(class) {
@@ -568,7 +567,7 @@ impl State {
         };
         let n_nodes = counters.contexts_among(&mut self.kinds).len();
         let memory = Arc::clone(&self.registry.memory);
-        // Room for the node that this call may add, and for the edge to it.
+        // Make room for the node that this call may add, and for the edge to it.
         let room = (n_nodes + 1).next_power_of_two();
         let costs = (room > counters.room).then(|| Larger {
             words: COST_WORDS * room,
@@ -588,7 +587,7 @@ impl State {
             counters.room = room;
         }
         let contexts = counters.contexts_among(&mut self.kinds);
-        // When it is harvested, it gets a stack, which needs room then.
+        // A node gets a stack when it is harvested; the memory for it is charged now.
         let mut added = [0; 2];
         let mut may_add = |depth| {
             let cost = [costs::context(depth), costs::stack(depth)];
@@ -634,7 +633,7 @@ impl State {
         self.call_depth
     }
 
-    /// A thread ends: what is kept of it alone goes.
+    /// A thread ends: removes what is kept only for it.
     pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
         self.blocked.remove(&thread);
         self.waiting.remove(&thread);
@@ -647,13 +646,13 @@ fn shift_of(entries: usize) -> i32 {
     64 - entries.trailing_zeros().cast_signed()
 }
 
-/// Where a native method of the tracker was called.
+/// The context of a call of a native method of the tracker.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) env: Env<Live>,
     pub(crate) jni: Jni,
     pub(crate) tracker: &'a Tracker,
-    /// The thread's tracker object.
+    /// The tracker of the thread.
     pub(crate) object: Object,
     pub(crate) config: &'a Config,
     pub(crate) numbers: &'a Numbers,

@@ -1,4 +1,4 @@
-//! What becomes of a class that is unloaded, in the registry.
+//! Removes unloaded classes from the registry.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::vm::costs;
 use crate::vm::registry::{Pending, Registry};
 
 impl Registry {
-    /// A class died: its methods' ids may be given to others now. The rest is done by
-    /// [`Registry::clear_up`].
+    /// A class was unloaded, so the ids of its methods may be reused. The rest is done by [`Registry::clear_up`].
     pub(crate) fn class_gone(&mut self, id: ClassId) {
         if let Some(entry) = self.classes.get_mut(id.0) {
             entry.is_gone = true;
@@ -18,8 +17,8 @@ impl Registry {
         }
     }
 
-    /// Clears up after so many of the classes that were unloaded. Thousands may be at once, and
-    /// the next thread that locks the registry must not wait for all of them.
+    /// Removes the data of at most `most` unloaded classes. Thousands may be unloaded at once, and the next thread that
+    /// locks the registry must not wait for all of them.
     pub(crate) fn clear_up(&mut self, jni: impl Fn() -> Option<Jni>, most: usize) {
         let first = self.gone.len().saturating_sub(most);
         for id in self.gone.split_off(first) {
@@ -39,7 +38,7 @@ impl Registry {
             self.forget_class(id);
             self.announce(Pending::ClassGone(id));
         }
-        // The numbers of methods are not given again, so that old stacks only take memory.
+        // The numbers of methods are not reused, so old stacks stay valid and only take memory.
         if !self.has_profiler && self.is_clear() {
             self.forget_traces();
         }
@@ -53,7 +52,7 @@ impl Registry {
         self.by_trace.clear();
     }
 
-    /// Drops a method that no stack has any more.
+    /// Drops a method that is no longer in any stack.
     fn forget_method(&mut self, method: MethodId) {
         if !self.has_profiler
             && let Some(entry) = self.methods.remove(method.0)
@@ -79,7 +78,7 @@ impl Registry {
         }
     }
 
-    /// Whether there is nothing to clear up.
+    /// Whether nothing is left to remove.
     pub(crate) fn is_clear(&self) -> bool {
         self.gone.is_empty()
     }

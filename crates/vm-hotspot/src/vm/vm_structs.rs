@@ -1,5 +1,4 @@
-//! HotSpot's tables about itself: where its structs have which field. They are
-//! exported for debuggers, in every build since JDK 6.
+//! Tables that HotSpot exports for debuggers, in every build since JDK 6: the offsets of fields in its structs.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -37,7 +36,7 @@ pub(crate) fn exported_symbol(name: &CStr) -> *mut c_void {
     }
 }
 
-/// A word of an exported variable; `None` if there is no such symbol.
+/// The value of an exported variable of one word; `None` if there is no such symbol.
 fn exported(name: &CStr) -> Option<usize> {
     let symbol = exported_symbol(name);
     if symbol.is_null() {
@@ -118,7 +117,7 @@ impl VmStructs {
     }
 
     fn place(&self, kinds: &[&str], field: &str) -> Option<Place> {
-        // Struct names change between releases; fields keep theirs.
+        // Struct names change between releases; names of fields do not.
         let key = |kind: &str| (kind.to_owned(), field.to_owned());
         kinds
             .iter()
@@ -146,7 +145,7 @@ impl VmStructs {
             .find_map(|name| self.constants.get(*name).copied())
     }
 
-    /// Whether the VM was started with a boolean flag, or chose it.
+    /// Whether a boolean flag is set, on the command line or by the VM.
     pub(crate) fn flag(&self, wanted: &str) -> Option<bool> {
         const KINDS: &[&str] = &["JVMFlag", "Flag"];
         let kind = *KINDS.iter().find(|kind| self.sizes.contains_key(**kind))?;

@@ -1,5 +1,5 @@
-//! What walks of the heap, and other questions about all there is, need of the state: copied some at a time, so that no
-//! thread of the program waits for them.
+//! What heap walks, and other queries about all classes or sites, need of the state. It is copied some entries at a
+//! time, so that no thread of the program waits for them.
 
 use jvmti::{Env, FrameRow, Jni, Live, Object};
 use vmpi::{ClassId, ObjectHandle, ThreadId, Trace, TraceId};
@@ -7,11 +7,11 @@ use vmpi::{ClassId, ObjectHandle, ThreadId, Trace, TraceId};
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::{Registry, handles};
 
-/// Classes that are examined before the state is given back.
+/// Classes that are examined under one lock of the state.
 const SOME: u32 = 256;
 
 impl HotSpot {
-    /// Makes all loaded classes known, each with its local reference dropped.
+    /// Registers all loaded classes, and deletes their local references.
     pub(crate) fn know_classes(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         for some in env.loaded_classes(jni)?.chunks(SOME as usize) {
             let mut state = self.lock();
@@ -23,7 +23,7 @@ impl HotSpot {
         Ok(())
     }
 
-    /// What `of` says of each class that is known, in the order of their numbers.
+    /// The results of `of` for each known class, in the order of their numbers.
     pub(crate) fn all_classes<T>(
         &self,
         mut of: impl FnMut(&Registry, ClassId) -> Option<T>,
@@ -41,8 +41,8 @@ impl HotSpot {
         }
     }
 
-    /// Makes classes known that may be needed while the heap is walked. The VM thread looks them up
-    /// then, and a thread that it has stopped may have the state.
+    /// Registers classes that may be needed while the heap is walked. The VM thread looks them up during the walk, when
+    /// a stopped thread may have locked the state.
     pub(crate) fn keep_classes_for_walk(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         self.know_classes(env, jni)?;
         let infos = self.all_classes(|registry, class| {
