@@ -1,18 +1,20 @@
-//! Where the VM notes the last Java frame of a thread that runs the VM's own code.
+//! The VM's note of the last Java frame of a thread that runs the VM's own code (`JavaFrameAnchor`).
 //!
-//! The note has the frame's stack pointer, and its instruction only when another thread is to walk the stack; AsyncGetCallTrace
-//! refuses to walk without it. The VM itself fills it in from the word below the stack pointer (`JavaFrameAnchor::make_walkable`), and so
-//! does this for the time of a call. If the frame is one of the VM's routines for compiled code, which AsyncGetCallTrace does not walk
-//! either, the note names its caller meanwhile.
+//! The note has the frame's stack pointer. It has the frame's instruction only when another thread is about to walk the
+//! stack, and AsyncGetCallTrace does not walk without it. The VM then fills it in from the word below the stack pointer
+//! (`JavaFrameAnchor::make_walkable`). This module does the same for the time of a call. If the frame belongs to one of
+//! the VM's routines for compiled code, which AsyncGetCallTrace does not walk either, the note gets the frame's caller
+//! for that time.
 //!
-//! The note of a thread in native code is complete, and other threads may read it at any time: at a safepoint they find there what the
-//! thread's frames refer to. So nothing is written unless the thread runs the VM's own code, which no other thread interrupts.
+//! The note of a thread in native code is complete, and other threads may read it at any time: at a safepoint they use
+//! it to find the references in the thread's frames. So the note is only written while the thread runs the VM's own
+//! code, when no other thread reads it.
 
 use jvmti::{Env, Jni, Live};
 
 use crate::vm::vm_structs::{VmStructs, read};
 
-/// Where in memory the notes are.
+/// The offsets of the notes.
 #[derive(Debug)]
 pub(super) struct Anchors {
     /// From a thread's own structure to its JNI environment.
@@ -20,19 +22,19 @@ pub(super) struct Anchors {
     /// From the structure to the state of the thread, and the state in which it runs the VM's code.
     state: usize,
     in_vm: i32,
-    /// And to its note's stack pointer and instruction.
+    /// From the structure to its note's stack pointer and instruction.
     stack: usize,
     instruction: usize,
-    /// And to its frame pointer, where notes have one.
+    /// From the structure to its note's frame pointer, if notes have one.
     frame: Option<usize>,
 }
 
-/// Most words of the frame of such a routine that has called the VM.
+/// The most words in the frame of such a routine.
 const MOST_WORDS: usize = 16;
 const WORD: usize = size_of::<usize>();
 
 impl Anchors {
-    /// Looks the places up, of the current thread; `None` when this VM does not say them.
+    /// Looks up the offsets, on the current thread; `None` if this VM does not export them.
     pub(super) fn of(env: Env<Live>, jni: Jni) -> Option<Self> {
         let structs = VmStructs::load()?;
         let class = jni.find_class("java/lang/Thread").ok()?;
@@ -45,7 +47,7 @@ impl Anchors {
         let anchor = structs.offset(&["JavaThread"], "_anchor")?;
         let place = |name| Some(anchor + structs.offset(&["JavaFrameAnchor"], name)?);
         Some(Self {
-            // It is a part of that structure, which has some kilobytes.
+            // The environment is a part of that structure, which has some kilobytes.
             environment: environment.filter(|offset| own != 0 && *offset < 1 << 16)?,
             state: structs.offset(&["JavaThread"], "_thread_state")?,
             in_vm: structs.constant(&["_thread_in_vm"])?,
@@ -55,8 +57,9 @@ impl Anchors {
         })
     }
 
-    /// In the handler: calls `body` while the current thread's note is complete, if it was not, and again while it names the caller if
-    /// the result is not `is_found`. Only addresses in the VM's `compiled` code are noted.
+    /// In the handler: completes the current thread's note if it is incomplete, and calls `body`. If the result is not
+    /// `is_found`, calls `body` again while the note has the frame's caller. Only addresses in the VM's `compiled` code
+    /// are stored.
     pub(super) fn complete<T>(
         &self,
         jni: Jni,
@@ -104,7 +107,7 @@ impl Anchors {
     }
 }
 
-/// Calls `body` while these places have these words.
+/// Calls `body` while these addresses have these words.
 ///
 /// # Safety
 /// They are parts of the current thread's note. No other thread reads it while this one runs the VM's code.

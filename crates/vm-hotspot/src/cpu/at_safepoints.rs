@@ -1,4 +1,4 @@
-//! Samples of all threads at once, where stacks are taken at safepoints.
+//! Samples of all threads at once, if stacks are taken at safepoints.
 
 use std::time::Instant;
 
@@ -8,9 +8,9 @@ use crate::cpu::sampler::{Sampler, trace_of};
 use crate::cpu::wall::Elapsed;
 use crate::vm::hotspot::HotSpot;
 
-/// The stacks of all threads, taken again and again.
+/// Takes the stacks of all threads repeatedly.
 pub(super) struct AtSafepoints {
-    /// When those were taken that last counted as wall-clock samples.
+    /// When stacks were last counted as wall-clock samples.
     counted: Instant,
 }
 
@@ -20,9 +20,9 @@ impl AtSafepoints {
         Self { counted }
     }
 
-    /// Takes stacks: every runnable thread counts as a CPU sample if these are wanted, and every thread as a wall-clock sample
-    /// if one is due then, for the time since the last ones. The VM can take long to stop its threads for this: that
-    /// time belongs to the stacks on which it has waited.
+    /// Takes stacks. Every runnable thread counts as a CPU sample if these are wanted. If wall-clock samples are due
+    /// afterwards, every thread counts as one, for the time since the last ones. The VM can take long to stop its
+    /// threads; that time is counted for the stacks that it has waited for.
     pub(super) fn take(
         &mut self,
         sampler: &Sampler,

@@ -1,12 +1,10 @@
-//! Calling contexts: a number for the last few methods of a thread, and what was
-//! spent in each.
+//! Calling contexts: a number for the last few methods of a thread, with calls and times of each.
 
 use rustc_hash::FxHashMap;
 
 use crate::instrument::tracker::{EDGE_WORDS, calls_of, node_of};
 
-/// Contexts of one thread. Node 0 is the empty context, the next one that of calls whose own there is no
-/// memory for.
+/// Contexts of one thread. Node 0 is the empty context; node 1 is for calls without memory for a context of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Contexts {
     /// Methods of each node, innermost first, at most the depth kept.
@@ -15,12 +13,12 @@ pub(crate) struct Contexts {
     depth: usize,
     /// Calls, own time, time with callees, as last seen.
     pub(crate) seen: Vec<[i64; 3]>,
-    /// What the budget was charged for stacks of nodes that have not been harvested.
+    /// Bytes charged for stacks of nodes that have not been harvested.
     pub(crate) reserved: u64,
 }
 
 impl Contexts {
-    /// The context of calls whose own there is no memory for: a method without a name.
+    /// The context of calls without memory for their own: a method without a name.
     pub(crate) const NO_CALLER: u32 = 1;
 
     pub(crate) fn new(depth: usize) -> Self {
@@ -34,7 +32,7 @@ impl Contexts {
         }
     }
 
-    /// Keeps so many methods of nodes that are made from now on.
+    /// Sets how many methods later nodes keep.
     pub(crate) fn set_depth(&mut self, depth: usize) {
         self.depth = depth;
     }
@@ -44,8 +42,8 @@ impl Contexts {
         self.nodes.len()
     }
 
-    /// The node after a call of `method` from `node`. One that is new is made if it `may_add` one of so many methods; else the call
-    /// is one of the method without callers, or of none that is known.
+    /// The node after a call of `method` from `node`. A new node is made if `may_add` allows one with its number of
+    /// methods. Otherwise the call is counted for the method without callers if that is known, or for `NO_CALLER`.
     pub(crate) fn call_if(
         &mut self,
         node: u32,
@@ -75,7 +73,7 @@ impl Contexts {
         id
     }
 
-    /// These edges begin anew, so what they counted is not to be expected of them again.
+    /// These edges restart at 0: subtracts their calls from the counts that were seen.
     pub(crate) fn forget_calls(&mut self, edges: &[i64]) {
         let forgotten = ended(edges, &[], self.len());
         for (seen, calls) in self.seen.iter_mut().zip(forgotten) {
@@ -83,7 +81,7 @@ impl Contexts {
         }
     }
 
-    /// An edge to this node begins anew that has counted so many calls.
+    /// An edge to this node with `calls` calls restarts at 0.
     pub(crate) fn forget_calls_of(&mut self, node: usize, calls: i64) {
         if let Some(seen) = self.seen.get_mut(node) {
             seen[0] -= calls;
@@ -99,8 +97,8 @@ impl Contexts {
     }
 }
 
-/// Calls of each of the first `len` nodes that have ended: of all that its edges count (`edges`: the tracker's table) those
-/// that are not open.
+/// The ended calls of each of the first `len` nodes: all calls that its edges count (`edges`: the tracker's table),
+/// without the open ones.
 pub(crate) fn ended(edges: &[i64], open: &[usize], len: usize) -> Vec<i64> {
     let mut calls = vec![0; len];
     let mut add = |node: usize, n: i64| {
@@ -142,7 +140,7 @@ mod tests {
         let ab = call(&mut contexts, a, 2);
         let bc = call(&mut contexts, ab, 3);
         assert_eq!(contexts.methods(bc as usize), [3, 2]);
-        // Recursion closes in on itself instead of growing.
+        // Recursion leads to the same node instead of new ones.
         let once = call(&mut contexts, bc, 3);
         assert_eq!(call(&mut contexts, once, 3), once);
         // The same context reached another way is the same node.

@@ -7,7 +7,7 @@ use vmpi::ThreadId;
 #[derive(Debug)]
 pub(super) struct Choice {
     all: bool,
-    /// Threads that are treated otherwise.
+    /// Threads that are treated differently from the others.
     except: FxHashSet<ThreadId>,
 }
 

@@ -1,4 +1,4 @@
-//! What signals a thread each time it has used some CPU time: a timer on its clock, or an event of the kernel.
+//! Signals a thread each time it has used some CPU time: with a timer on its clock, or an event of the kernel.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -7,15 +7,15 @@ use std::{io, ptr};
 
 use crate::cpu::kernel_events::Event;
 
-/// What the agent's signals carry, which distinguishes them from those of the program.
+/// The value in the agent's signals that distinguishes them from signals of the program.
 static MARKS: [u8; 2] = [0; 2];
 
 /// Whose signal it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Of a thread of the program, which may run Java code.
+    /// A signal for a thread of the program, which may run Java code.
     Program,
-    /// Of another thread, which does not.
+    /// A signal for another thread, which runs no Java code.
     Other,
 }
 
@@ -25,7 +25,7 @@ impl Mark {
     }
 }
 
-/// What signals a thread; ends when it is dropped.
+/// The source of a thread's signals; ends when it is dropped.
 #[derive(Debug)]
 pub(super) enum Clock {
     Timer(Timer),
@@ -33,7 +33,8 @@ pub(super) enum Clock {
 }
 
 impl Clock {
-    /// Signals a thread each time it has used up `period`, with an event if these are wanted and the system gives one more.
+    /// Signals a thread each time it has used up `period`; by an event if these are wanted and another one is
+    /// available.
     pub(super) fn arm(
         period: Duration,
         tid: u32,
@@ -55,8 +56,8 @@ impl Clock {
     }
 }
 
-/// Whether a thread got no timer because it has just ended: before the timer was made the system calls its clock invalid, and
-/// between that and the start of the timer it finds no such thread.
+/// Whether a thread got no timer because it has just ended. If it ended before the timer was made, the system reports
+/// an invalid clock; if it ended before the timer was started, no such thread.
 pub(super) fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ESRCH))
 }
@@ -66,7 +67,7 @@ pub(super) fn has_ended(error: &io::Error) -> bool {
 pub(super) struct Timer(usize);
 
 impl Timer {
-    /// A timer on a thread's CPU clock that signals this thread, each time it has used up `period`.
+    /// A timer on a thread's CPU clock that signals this thread each time it has used up `period`.
     pub(super) fn arm(period: Duration, tid: u32, mark: Mark) -> io::Result<Self> {
         // The kernel's number of the clock of a thread's CPU time: clock 2, of one thread (4).
         let clock = (!tid << 3 | 6).cast_signed();

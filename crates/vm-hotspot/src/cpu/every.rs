@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Something that is due again and again.
+/// Something that is due at regular intervals.
 pub(crate) struct Every {
     period: Duration,
     /// When it is due.
@@ -16,7 +16,7 @@ impl Every {
         Self { period, next }
     }
 
-    /// Whether it is due, once for each time that it is.
+    /// Whether it is due; true once for each due time.
     pub(crate) fn take_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = now >= self.next;

@@ -1,10 +1,11 @@
-//! AsyncGetCallTrace, called so that a fault inside it ends the call and not the process.
+//! Calls AsyncGetCallTrace so that a fault inside it ends the call and not the process.
 //!
-//! 1. [`call`] notes the thread and the registers that a function has to preserve, and calls.
-//! 2. A fault brings SIGSEGV or SIGBUS to [`on_fault`]. Without a note of its thread it goes to the handler that was there
-//!    before: the VM's own, which needs these signals for null checks and safepoints.
-//! 3. With a note the VM is asked first, because its own safe reads fault on purpose.
-//! 4. Else the registers are restored, and the thread continues after the call, which reports the fault.
+//! 1. [`call`] stores the thread and its callee-saved registers in a note, and calls the function.
+//! 2. A fault sends SIGSEGV or SIGBUS to [`on_fault`]. If the thread has no note, the signal is passed to the previous
+//!    handler: that of the VM, which needs these signals for null checks and safepoints.
+//! 3. If it has a note, the VM's handler is called first, because the VM's safe reads fault on purpose.
+//! 4. If the VM does not handle the signal, the registers are restored, and the thread continues after the call, which
+//!    reports the fault.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -16,19 +17,19 @@ use crate::cpu::sampler::{AsyncGetCallTrace, CallTrace};
 use crate::cpu::timers::own_tid;
 use crate::vm::vm_structs::exported_symbol;
 
-/// Most calls at once, in all threads.
+/// The most simultaneous calls in all threads.
 const MOST: usize = 64;
 
-/// Room for the registers that a function has to preserve, the stack pointer first.
+/// Space for the callee-saved registers, the stack pointer first.
 #[repr(C, align(16))]
 struct Registers([u64; 22]);
 
 /// A call that is under way.
 struct Note {
-    /// The thread; 0 without a call.
+    /// The thread; 0 if there is no call.
     tid: AtomicU32,
     registers: AtomicPtr<Registers>,
-    /// The VM is being asked about a fault of this call.
+    /// Whether the VM's handler is running for a fault of this call.
     asked: AtomicBool,
 }
 
@@ -40,20 +41,20 @@ static NOTES: [Note; MOST] = [const {
     }
 }; MOST];
 
-/// Number of calls under way, so that a fault elsewhere costs one look.
+/// Number of calls under way, so that a fault elsewhere costs only one check.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// `JVM_handle_linux_signal`: with 0 as the last argument it says whether it has dealt with the signal.
+/// `JVM_handle_linux_signal`: with 0 as the last argument it returns whether it has handled the signal.
 type VmHandler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void, c_int) -> c_int;
 
 static VM_HANDLER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// What was there before, for each signal: null, or an action that is never freed.
+/// The previous action of each signal: null, or an action that is never freed.
 static BEFORE: [AtomicPtr<libc::sigaction>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 
-/// Makes [`call`] work; before it a call fails. Not for signal handlers.
+/// Installs the handlers; before that, [`call`] fails. Not for signal handlers.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -116,7 +117,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     let Some(note) = note_of_this_thread() else {
         return pass_on(signal, info, context);
     };
-    // A VM with libjsig hands the signal back to this handler.
+    // With libjsig the VM passes the signal back to this handler.
     let asked = note.asked.swap(true, Ordering::Relaxed);
     let vm = VM_HANDLER.load(Ordering::Relaxed);
     if !asked && !vm.is_null() {
@@ -148,7 +149,7 @@ fn note_of_this_thread() -> Option<&'static Note> {
         .min_by_key(registers)
 }
 
-/// Gives a signal to the handler that was there before.
+/// Passes a signal to the previous handler.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let index = usize::from(signal != SIGNALS[0]);
     // SAFETY: null, or leaked by `install`.
@@ -160,7 +161,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
                 unsafe { std::mem::transmute(action.sa_sigaction) };
             handler(signal, info, context);
         }
-        // The fault repeats when this handler returns, and does then what it would have done without it.
+        // The fault repeats when this handler returns, and then has the default effect.
         _ => {
             // SAFETY: only sets what the signal does.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -310,7 +311,7 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
-    /// Reads and writes where nothing is, with every preserved register overwritten in between.
+    /// Reads and writes at an unmapped address, and overwrites every callee-saved register in between.
     unsafe extern "C" fn faults(trace: *mut CallTrace, depth: c_int, context: *mut c_void) {
         // SAFETY: the trace is the caller's.
         unsafe { (*trace).count = depth };

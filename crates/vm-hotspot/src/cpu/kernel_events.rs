@@ -1,8 +1,8 @@
 //! Events of the kernel on a thread's CPU time, which carry the kernel's part of the stack (`perf_event_open`): software event
 //! `cpu-clock`, a ring of one page for each thread, and a signal to the thread for each record.
 //!
-//! The signal carries the file of its event, by which the handler finds the ring. A ring is unmapped by other threads, too,
-//! which wait until its handler has left it.
+//! The signal has the file descriptor of its event, by which the handler finds the ring. Other threads also unmap
+//! rings; they wait until the handler no longer uses the ring.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use crate::cpu::timers::own_tid;
 
-/// Most kernel frames of a sample.
+/// The most kernel frames of a sample.
 pub(super) const MOST_KERNEL: usize = 48;
 
-/// What is asked of the kernel (`struct perf_event_attr` of Linux 4.8).
+/// The requested event (`struct perf_event_attr` of Linux 4.8).
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -52,7 +52,7 @@ const OWNER_IS_THREAD: i32 = 0;
 const SET_OWNER: i32 = 15;
 const SET_SIGNAL: i32 = 10;
 
-/// Words of the page before the data: where the kernel writes next, and what was read.
+/// Words of the page before the data: the kernel's write position, and the read position.
 const HEAD: usize = 1024 / 8;
 const TAIL: usize = 1032 / 8;
 const SAMPLE: u32 = 9;
@@ -60,12 +60,12 @@ const LOST: u32 = 2;
 /// Addresses from here on are marks between the parts of a stack.
 const MARKS: u64 = 4095_u64.wrapping_neg();
 
-/// The ring of an event, by its file.
+/// The ring of an event, by its file descriptor.
 struct Ring {
     /// Its address; [`NEVER`], or [`GONE`], or with [`BUSY`] while the handler reads it.
     address: AtomicUsize,
     tid: AtomicU32,
-    /// The thread runs no Java code.
+    /// Whether the thread runs no Java code.
     is_other: AtomicU32,
 }
 
@@ -82,7 +82,7 @@ static RINGS: [Ring; MOST_FILES] = [const {
     }
 }; MOST_FILES];
 
-/// Whose signal it is, as far as events are concerned; fit for signal handlers. `Some(true)`: of a thread that runs no Java code.
+/// Whether a signal belongs to an event; for signal handlers. `Some(true)`: to that of a thread that runs no Java code.
 pub(super) fn is_other(file: i32) -> Option<bool> {
     let ring = RINGS.get(usize::try_from(file).ok()?)?;
     let is_ours = ring.address.load(Ordering::Acquire) != NEVER;
@@ -157,7 +157,7 @@ fn last_record(control: &[AtomicU64], data: &[AtomicU64], frames: &mut [usize]) 
 /// Events that are open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// How many may be: a quarter of the files that the process may have, because the program needs some, too.
+/// How many events may be open: a quarter of the files that the process may open, because the program needs some, too.
 fn most_open() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -184,7 +184,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Signals a thread each time it has used so much CPU time, from now on if that is not zero.
+    /// Signals a thread each time it has used this much CPU time; with zero, not yet.
     pub(super) fn open(period: Duration, tid: u32, is_other: bool) -> io::Result<Self> {
         if OPEN.load(Ordering::Relaxed) >= most_open() {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
@@ -284,7 +284,7 @@ fn open(period: Duration, tid: u32) -> io::Result<OwnedFd> {
     let attributes = |most_frames| Attributes {
         kind: SOFTWARE,
         size: size_of::<Attributes>() as u32,
-        // So late that it never comes, until the period is set.
+        // So late that no signal comes until the period is set.
         period: nanoseconds(period).max(1 << 20),
         sample: CALL_CHAIN,
         flags: DISABLED | WITHOUT_USER_FRAMES,
@@ -318,7 +318,7 @@ fn open(period: Duration, tid: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// Why there are no such events; `None` if there are.
+/// Why such events are not available; `None` if they are.
 pub(super) fn why_not() -> Option<String> {
     let error = Event::open(Duration::ZERO, own_tid(), false).err()?;
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");

@@ -1,17 +1,17 @@
-//! Where the time goes.
+//! CPU and wall-clock profiling.
 //!
 //! 1. With `cpu=times`, inserted code counts calls and time by calling context; [`calls`] sums the contexts up.
 //! 2. With `cpu=samples`, each thread gets a timer on its own CPU clock ([`timers`], [`clocks`]), or an event of the kernel that
 //!    brings the kernel's frames ([`kernel_events`]). Which threads count is a [`choice`].
 //!    Threads that run no Java code are found in the system's list and counted by name ([`other_threads`]).
-//! 3. With `wall=`, the sampling thread signals some threads at each tick, whether they run or wait ([`wall`]).
-//!    Where a VM cannot take stacks in a signal handler, and with `safepoint=y`, it takes those of all threads ([`at_safepoints`]).
-//! 4. The signal arrives on the thread, whose handler takes a stack ([`sampler`]); a fault of the VM in it
-//!    costs this sample only ([`fault_guard`]).
-//!    Its native frames are found ([`native_walk`]) by the rules of their libraries ([`unwind_tables`], [`unwind_rules`]) or by
-//!    frame pointers, and named later ([`native_frames`]). Where the VM does not find the Java frames below them, it gets what it lacks
-//!    ([`anchors`]).
-//! 5. Stacks wait in [`slots`] until a thread that may lock counts them in the state.
+//! 3. With `wall=`, the sampling thread signals some threads at each tick, whether they run or wait ([`wall`]). If a VM
+//!    cannot take stacks in a signal handler, and with `safepoint=y`, the sampling thread takes the stacks of all
+//!    threads ([`at_safepoints`]).
+//! 4. The signal handler takes the stack of the thread ([`sampler`]); a fault of the VM there costs only this sample
+//!    ([`fault_guard`]). Native frames are found ([`native_walk`]) by the rules of their libraries ([`unwind_tables`],
+//!    [`unwind_rules`]) or by frame pointers, and named later ([`native_frames`]). If the VM does not find the Java
+//!    frames below them, its note of the last Java frame is completed ([`anchors`]).
+//! 5. Stacks wait in [`slots`] until a thread that may take locks counts them in the state.
 
 mod anchors;
 mod at_safepoints;

@@ -1,4 +1,4 @@
-//! The frames of a sample that are none of Java's: taken in the signal handler, named by the thread that counts samples.
+//! The native and kernel frames of a sample: taken in the signal handler, named by the thread that counts samples.
 
 use std::ffi::c_void;
 use std::fs;
@@ -25,7 +25,7 @@ pub(super) struct NativeFrames {
 }
 
 impl NativeFrames {
-    /// Prepares what the options request, and reports what is not available. Not for signal handlers.
+    /// Prepares the requested kinds of frames, and reports what is not available. Not for signal handlers.
     pub(super) fn prepare(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Self> {
         let wanted = hotspot.config.native_stacks;
         if wanted == NativeStacks::None {
@@ -50,7 +50,7 @@ impl NativeFrames {
         })
     }
 
-    /// At safepoints there are none, which is reported if the options request some.
+    /// For samples at safepoints, which have no such frames; reports this if the options request some.
     pub(super) fn none_at_safepoints(hotspot: &HotSpot) -> Option<Self> {
         if hotspot.config.native_stacks != NativeStacks::None {
             hotspot.degrade("samples that are taken at safepoints have no native frames");
@@ -62,8 +62,8 @@ impl NativeFrames {
         self.has_kernel
     }
 
-    /// In the handler: writes the frames of the interrupted thread into its slot, and gives the number of periods that its event
-    /// stands for, and where the VM's own code has called native code.
+    /// In the handler: writes the frames of the interrupted thread into its slot. Returns the number of periods that
+    /// its event stands for, and the registers where the VM's own code has called native code.
     ///
     /// # Safety
     /// `context` is what the system has given to a signal handler, and the caller is the slot's only user.
@@ -85,8 +85,9 @@ impl NativeFrames {
         (records, native.caller)
     }
 
-    /// In the handler: requests the Java frames below native ones that the VM does not find at once: in code of the VM that Java code calls
-    /// without a complete note of its place, such as that of allocations. Up to three such calls are made, until `is_found`.
+    /// In the handler: requests Java frames below native ones again. The VM does not find them at the first call in
+    /// code that Java code calls without a complete note of its last frame, such as that of allocations. Makes up to
+    /// three calls, until `is_found`.
     ///
     /// # Safety
     /// `context` is what the system has given to a signal handler.
@@ -111,14 +112,14 @@ impl NativeFrames {
         }
     }
 
-    /// Libraries may have come and gone.
+    /// Updates the list of libraries, which may have been loaded or unloaded.
     pub(super) fn follow_libraries(&self, memory: &Arc<Memory>) {
         if symbols::all().follow_libraries(memory) {
             unwind_tables::follow_libraries(memory);
         }
     }
 
-    /// Where the frames of a slot are, innermost first. The caller is its only user.
+    /// The functions of the frames of a slot, innermost first. The caller is its only user.
     pub(super) fn places(
         &self,
         slot: &Slot,
@@ -143,9 +144,9 @@ impl NativeFrames {
     }
 }
 
-/// How the kernel is called where a library's name stands.
+/// The name of the kernel in place of a library's name.
 const KERNEL: &str = "kernel";
-/// Farther behind the beginning of a function is another one, which is not in the list.
+/// An address farther than this behind the start of a function belongs to another one, which is not in the list.
 const MOST_BEHIND: u64 = 1 << 20;
 
 /// Names of the kernel's functions, read when the first is looked up.
@@ -176,8 +177,8 @@ impl KernelNames {
 }
 
 impl KernelFunctions {
-    /// Reads the kernel's list: in each line an address, a letter for the kind, and a name. Without the right to see addresses they
-    /// are all zero.
+    /// Reads the kernel's list: in each line an address, a letter for the kind, and a name. Without permission to see
+    /// addresses they are all zero.
     fn of(list: &str) -> Self {
         let mut all: Vec<(u64, &str)> = list.lines().filter_map(Self::function).collect();
         all.sort_by_key(|(begin, _)| *begin);

@@ -1,9 +1,9 @@
-//! The native frames of an interrupted thread: by the rules of its library (`unwind_tables`), and where there are none by frame
-//! pointers: each frame has the address of its caller's frame, and the return address above it (System V ABI; AAPCS64). Where
-//! neither leads on, the walk ends early, and the stack continues with Java frames.
+//! Finds the native frames of an interrupted thread: by the rules of its library (`unwind_tables`), or without rules by
+//! frame pointers: each frame has the address of its caller's frame, and the return address above it (System V ABI;
+//! AAPCS64). If neither works, the walk ends early, and the stack continues with Java frames.
 //!
-//! Runs in the signal handler. A chain that is none can lead anywhere, so the stack is read by the system, through
-//! `/proc/self/mem`: what is not there is no fault.
+//! Runs in the signal handler. A wrong frame pointer can have any value, so the stack is read through `/proc/self/mem`,
+//! where an unmapped address causes no fault.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -15,23 +15,23 @@ use crate::cpu::unwind_rules::{Base, Rule};
 use crate::cpu::unwind_tables::rule_for;
 use crate::vm::vm_structs::{VmStructs, read};
 
-/// Most bytes between two frames.
+/// The most bytes between two frames.
 const MOST_BETWEEN: usize = 256 << 10;
 /// Words of the stack that are read at a time.
 const WINDOW: usize = 128;
 const WORD: usize = size_of::<usize>();
-/// Neither below nor above these is any code of the process.
+/// The process has no code outside this range.
 const CODE: Range<usize> = 0x1000..0x7fff_ffff_ffff_f000;
 
 /// What a walk needs.
 #[derive(Debug)]
 pub(super) struct Walker {
     memory: File,
-    /// Where the VM has its compiled and interpreted code; empty if that is not known.
+    /// The addresses of the VM's compiled and interpreted code; empty if unknown.
     compiled: Range<usize>,
 }
 
-/// Where a thread was, or is after a return.
+/// The position of a thread when it was interrupted, or after returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Registers {
     pc: usize,
@@ -67,7 +67,7 @@ impl Registers {
         }
     }
 
-    /// Puts these into a context.
+    /// Writes these registers into a context.
     ///
     /// # Safety
     /// `context` is what the system has given to a signal handler, which puts the former ones back.
@@ -114,7 +114,7 @@ impl Registers {
 pub(super) struct Found {
     /// Number of native frames.
     pub(super) count: usize,
-    /// Where the VM's own code has called the outermost of them, if the walk has come so far.
+    /// The registers where the VM's own code has called the outermost of them, if the walk has reached it.
     pub(super) caller: Option<Registers>,
 }
 
@@ -160,14 +160,14 @@ impl Window<'_> {
             return None;
         }
         at(self).or_else(|| {
-            // What is wanted next may be a little below.
+            // The next word may be a little below.
             self.begin = address.saturating_sub(8 * WORD).max(sp - sp % WORD);
             self.count = self.walker.read(self.begin, &mut self.words) / WORD;
             at(self)
         })
     }
 
-    /// The registers after the return from a frame of a library, by its rule; `None` if none leads on.
+    /// The registers after the return from a frame of a library, by its rule; `None` without a rule.
     fn by_rule(&mut self, rule: Rule, now: Registers, link: Option<usize>) -> Option<Registers> {
         let Registers { pc, sp, fp } = now;
         let base = match rule.base {
@@ -178,7 +178,7 @@ impl Window<'_> {
         };
         let frame = base.checked_add_signed(rule.add as isize)?;
         let is_above = match rule.back {
-            // A frame that has put nothing on the stack.
+            // A frame with nothing on the stack.
             0 => frame >= sp,
             _ => frame > sp,
         };
@@ -187,7 +187,7 @@ impl Window<'_> {
         }
         let mut saved = |offset: i16| self.word(frame.checked_add_signed(offset.into())?, sp);
         let fp = match rule.fp {
-            // Below the stack pointer it has been restored already, which compilers do not write down.
+            // Below the stack pointer, the register has been restored already, which the rules do not state.
             offset if offset == 0 || frame.checked_add_signed(offset.into())? < sp => fp,
             offset => saved(offset)?,
         };
@@ -235,7 +235,7 @@ impl Walker {
         self.compiled.contains(&address)
     }
 
-    /// Reads what is there of the memory from an address on, and gives the number of bytes.
+    /// Reads memory from an address on, as far as it is mapped; returns the number of bytes.
     fn read(&self, address: usize, words: &mut [usize]) -> usize {
         let (fd, size) = (self.memory.as_raw_fd(), size_of_val(words));
         let Ok(offset) = libc::off64_t::try_from(address) else {
@@ -291,7 +291,7 @@ impl Walker {
     }
 }
 
-/// Where the VM has its own code, by its tables.
+/// The addresses of the VM's own code, from its tables.
 fn compiled_code() -> Option<Range<usize>> {
     let structs = VmStructs::load()?;
     // SAFETY: static fields of the VM, which has set them at its start, and a field of one of its objects.
@@ -300,7 +300,7 @@ fn compiled_code() -> Option<Range<usize>> {
         if let [Some(low), Some(high)] = bounds {
             return Some(read(low)?..read(high)?);
         }
-        // JDK 8 has one heap of code.
+        // JDK 8 has only one code heap.
         let heap: usize = read(structs.address("CodeCache", "_heap")?)?;
         let memory = heap.checked_add(structs.offset(&["CodeHeap"], "_memory")?)?;
         let bound = |name| read(memory + structs.offset(&["VirtualSpace"], name)?);

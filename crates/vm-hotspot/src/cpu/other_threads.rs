@@ -1,8 +1,8 @@
 //! Threads that run no Java code: those of the VM (collectors, compilers) and of native libraries.
 //!
-//! They have timers on their CPU time as the others do, but no Java stack: their samples are counted by the names that they have
-//! in the system. Nothing announces them, so the system's list is looked through when the number of threads has changed, and from
-//! time to time.
+//! They have timers on their CPU time like other threads, but no Java stack; their samples are counted by their names
+//! in the system. No event announces them, so the system's list is read when the number of threads has changed, and
+//! from time to time.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -14,16 +14,16 @@ use locks::{Mutex, Rank};
 use crate::cpu::clocks::{Clock, has_ended};
 use crate::cpu::timers::own_tid;
 
-/// Between two looks for new threads while their number stays the same.
+/// Time between two readings of the list while the number of threads stays the same.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
-/// How threads of the agent's own are called.
+/// The name of threads of the agent.
 const OWN: &str = "HPROF ";
 const NO_NAME: &str = "(no_name)";
 
-/// Threads of the agent's own that run.
+/// Running threads of the agent.
 static OWN_THREADS: Mutex<Vec<u32>> = Mutex::new(Rank::OwnThreads, Vec::new());
 
-/// Runs the body of a thread of the agent's own, which is not sampled.
+/// Runs the body of a thread of the agent, which is not sampled.
 pub(crate) fn as_own<T>(body: impl FnOnce() -> T) -> T {
     struct Gone(u32);
     impl Drop for Gone {
@@ -45,7 +45,7 @@ pub(crate) fn count() -> u64 {
 /// One of these threads.
 #[derive(Debug)]
 struct Other {
-    /// Its timer; `None` for one of the agent's own, and for one that runs Java code at other times.
+    /// Its timer; `None` for a thread of the agent, and for one that runs Java code at other times.
     clock: Option<Clock>,
     /// Its name, once there was a sample of it.
     name: Option<String>,
@@ -62,8 +62,8 @@ impl Default for OtherThreads {
 }
 
 impl OtherThreads {
-    /// Looks through the system's list: new threads get a timer, unless they are `known` as threads that run Java code. How many got none,
-    /// because the system gives no more.
+    /// Reads the system's list and gives new threads a timer, unless they are `known` as threads that run Java code.
+    /// Returns how many got none because the system has no more.
     pub(super) fn look(
         &self,
         arm: impl Fn(u32) -> io::Result<Clock>,
@@ -102,7 +102,7 @@ impl OtherThreads {
         refused
     }
 
-    /// What a thread is called; threads that do the same have one name.
+    /// The name of a thread; threads with the same purpose have one name.
     pub(crate) fn name(&self, tid: u32) -> String {
         let mut all = self.0.lock();
         // A thread that runs Java code at other times has no timer here.
@@ -112,14 +112,14 @@ impl OtherThreads {
         });
         let read = || {
             let process = fs::read_to_string("/proc/self/comm").unwrap_or_default();
-            // A thread that was given no name has that of the program.
+            // A thread without a name of its own has the name of the program.
             let name = full_name(tid).filter(|name| name != process.trim_end());
             name.map_or(NO_NAME.to_owned(), |name| kind_of(&name))
         };
         thread.name.get_or_insert_with(read).clone()
     }
 
-    /// Has all timers signal so often from now on.
+    /// Sets the period of all timers.
     pub(crate) fn signal_every(&self, period: Duration) {
         let all = self.0.lock();
         for clock in all.values().filter_map(|thread| thread.clock.as_ref()) {
@@ -145,11 +145,11 @@ fn full_name(tid: u32) -> Option<String> {
     Some(name.trim_end_matches('\n').to_owned())
 }
 
-/// A name without the number behind it, as a frame can have it: `GC Thread#3` is a `GC_Thread`. Readers of the
-/// text form take a space for the end of a name.
+/// A thread's name as the name of a frame, without the number at its end: `GC Thread#3` becomes `GC_Thread`, because
+/// readers of the text form treat a space as the end of a name.
 fn kind_of(name: &str) -> String {
     let without = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    // The number itself may be beyond the bytes that the system keeps.
+    // The number may be cut off, because the system keeps few bytes of a name.
     let has_number = without.len() < name.len() || name.ends_with('#');
     let kind = match without.strip_suffix(['#', '-', ' ', '_']) {
         Some(kind) if has_number && !kind.is_empty() => kind,

@@ -1,10 +1,10 @@
-//! Samples: a timer per thread on that thread's CPU clock, or the sampling thread in turn (`wall`), signals a thread, and
-//! a stack is taken in the signal handler with AsyncGetCallTrace. Threads that run already when sampling starts are found
-//! by the system's list (`timers`).
+//! Samples: a thread is signalled by a timer on its CPU clock, or by the sampling thread (`wall`), and the signal
+//! handler takes a stack with AsyncGetCallTrace. Threads that run already when sampling starts are found in the
+//! system's list (`timers`).
 //!
-//! The handler allocates nothing and takes no lock: it fills one of a fixed
-//! number of slots, which a thread of the agent empties. Slots all full is
-//! counted as loss. A thread that does not run costs and counts nothing in CPU samples.
+//! The handler allocates nothing and takes no lock: it fills one of a fixed number of slots, which a thread of the
+//! agent empties. If all slots are full, the sample is counted as dropped. A thread that does not run has no CPU
+//! samples and costs nothing.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
 use crate::vm::vm_structs::exported_symbol;
 
-/// What AsyncGetCallTrace is asked with.
+/// The argument of AsyncGetCallTrace.
 #[repr(C)]
 pub(crate) struct CallTrace {
     pub(crate) env: RawEnv,
@@ -41,14 +41,14 @@ pub(crate) struct CallTrace {
     pub(crate) frames: *mut CallFrame,
 }
 
-/// What AsyncGetCallTrace says of a thread that has no Java frames, and of one whose innermost frame it does not know, which is then
-/// none of Java's.
+/// The results of AsyncGetCallTrace for a thread without Java frames, and for one whose innermost frame it does not
+/// know, which is then not a Java frame.
 const NO_FRAMES: i32 = 0;
 const NO_TOP_FRAME: i32 = -3;
 
 pub(crate) type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
-/// Between CPU samples that a command has started.
+/// The interval of CPU samples that a command has started.
 pub(crate) const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 /// How often slots are emptied.
 const DRAIN: Duration = Duration::from_millis(20);
@@ -57,12 +57,12 @@ const DRAIN: Duration = Duration::from_millis(20);
 enum Method {
     /// In the handler.
     Async(AsyncGetCallTrace),
-    /// By the agent's thread, of all runnable threads at once, at a safepoint.
+    /// By a thread of the agent, for all runnable threads at once, at a safepoint.
     Safepoint,
 }
 
 impl Method {
-    /// By signals, unless safepoints are `wanted` or signals are not available; the latter is reported.
+    /// By signals, unless safepoints are `wanted` or signals are not available, which is reported.
     fn choose(hotspot: &HotSpot, wanted: bool) -> Self {
         if wanted {
             return Self::Safepoint;
@@ -85,7 +85,7 @@ impl Method {
 /// The sampler of a recording.
 pub(crate) struct Sampler {
     slots: &'static [Slot],
-    /// The number of the recording, larger than those of all before it.
+    /// The number of the recording, larger than all previous ones.
     recording: u32,
     /// Frames taken of a stack.
     depth: AtomicU32,
@@ -93,7 +93,7 @@ pub(crate) struct Sampler {
     method: Method,
     interval: Duration,
     stopped: AtomicBool,
-    /// No CPU samples are taken.
+    /// Whether no CPU samples are taken.
     paused: AtomicBool,
     draining: Mutex<KernelNames>,
     /// Samples have native frames.
@@ -176,7 +176,7 @@ impl Sampler {
         if is_agent || !matches!(self.method, Method::Async(_)) {
             return;
         }
-        // The thread that had the system's number before has ended without an event.
+        // The previous thread with this tid has ended without an event.
         self.timers.disarm(own_tid());
         self.timers.arm(own_tid(), number as u32);
     }
@@ -201,8 +201,8 @@ impl Sampler {
         self.timers.disarm(own_tid());
     }
 
-    /// Takes CPU samples of a thread from now on or takes none; without a thread, of all.
-    /// A thread that was chosen by itself stays so until all are switched.
+    /// Switches CPU samples of a thread, or of all threads, on or off. The choice for a single thread holds until all
+    /// are switched.
     pub(crate) fn switch(&self, on: bool, thread: Option<ThreadId>) {
         let mut choice = self.choice.lock();
         choice.switch(on, thread);
@@ -214,7 +214,7 @@ impl Sampler {
         });
     }
 
-    /// Takes so many frames from now on.
+    /// Sets how many frames are taken.
     pub(crate) fn set_depth(&self, depth: u32) {
         self.depth.store(depth, Ordering::Relaxed);
     }
@@ -234,7 +234,7 @@ impl Sampler {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Deletes all timers, those of threads that continue.
+    /// Deletes all timers, including those of threads that continue.
     pub(crate) fn disarm_all(&self) {
         self.timers.disarm_all();
     }
@@ -283,7 +283,7 @@ impl Sampler {
         }
     }
 
-    /// Takes over full slots. Called by the sampling thread and before reports, one at a time.
+    /// Empties full slots. Called by the sampling thread and before reports, by one thread at a time.
     pub(crate) fn drain(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
         let mut kernel = self.draining.lock();
         if let Some(native) = &self.native {
@@ -294,7 +294,7 @@ impl Sampler {
                 continue;
             }
             if slot.recording.get() != self.recording {
-                // Of a recording that has ended, or of one that has begun since this one has ended.
+                // The sample belongs to a recording that has ended, or to one that has begun after this one ended.
                 let is_old = slot.recording.get() < self.recording;
                 slot.leave(if is_old { EMPTY } else { FULL });
                 continue;
@@ -366,7 +366,7 @@ impl Sampler {
         }
     }
 
-    /// In the handler: what the sample is; `None` if none is wanted.
+    /// In the handler: the kind of the sample; `None` if none is wanted.
     fn wanted(&self, cause: Cause, context: *mut c_void) -> Option<Of> {
         match cause {
             Cause::CpuTime(_) | Cause::OtherCpuTime(_) | Cause::Event(..)
@@ -376,7 +376,7 @@ impl Sampler {
             }
             Cause::CpuTime(missed) => Some(self.interrupted(missed, Of::Cpu)),
             Cause::OtherCpuTime(missed) => Some(self.interrupted(missed, Of::OtherCpu)),
-            // What it has missed is in its ring.
+            // The periods that it has missed are in its ring.
             Cause::Event(_, true) => Some(self.interrupted(0, Of::OtherCpu)),
             Cause::Event(_, false) => Some(self.interrupted(0, Of::Cpu)),
             Cause::Turn(turn) => {
@@ -389,7 +389,7 @@ impl Sampler {
         }
     }
 
-    /// In the handler: a timer has interrupted a thread, and has missed so many periods before.
+    /// In the handler: a timer has interrupted a thread, after missing this many periods.
     fn interrupted(&self, missed: u32, of: Of) -> Of {
         let [interruptions, intervals] = &self.timing;
         interruptions.fetch_add(1, Ordering::Relaxed);
@@ -397,7 +397,7 @@ impl Sampler {
         of
     }
 
-    /// In the handler: an empty slot for a sample, which is counted as dropped if there is none.
+    /// In the handler: an empty slot for a sample; without one the sample is counted as dropped.
     fn slot(&self, of: Of) -> Option<&Slot> {
         let start = self.next.fetch_add(1, Ordering::Relaxed) as usize;
         let mut nearest = (0..8).map(|i| &self.slots[(start + i) % SLOTS]);
@@ -416,8 +416,8 @@ impl Sampler {
         found
     }
 
-    /// In the handler: takes the native frames of the current thread, if samples have any. Where the VM's own code has called
-    /// them, as far as that was found.
+    /// In the handler: takes the native frames of the current thread, if samples have any. Returns the registers where
+    /// the VM's own code has called them, if they were found.
     fn take_native(&self, slot: &Slot, interrupted: Interrupted) -> Option<Registers> {
         let native = self.native.as_ref()?;
         let Interrupted { context, event } = interrupted;
@@ -453,7 +453,7 @@ impl Sampler {
             let again = unsafe { native.ask_again(jni, place, &mut ask, is_found) };
             count = again.unwrap_or(count);
         }
-        // Threads that run no Java code at the moment, such as that of signals, are counted by their names.
+        // Threads that run no Java code now, such as the VM's signal thread, are counted by their names.
         let is_known = |count| count > 0 || [NO_FRAMES, NO_TOP_FRAME].contains(&count);
         if count.is_some_and(is_known) || slot.native.get() != [0; 2] {
             slot.count.set(count.unwrap_or(0).max(0));
@@ -471,13 +471,13 @@ impl Sampler {
 /// A thread that a signal has interrupted.
 #[derive(Clone, Copy)]
 struct Interrupted {
-    /// What the system has given to the handler.
+    /// The context that the system has passed to the handler.
     context: *mut c_void,
-    /// The event of the kernel that the signal is about.
+    /// The event of the kernel that has sent the signal.
     event: Option<i32>,
 }
 
-/// The trace of a sample: of its thread if the output keeps threads apart.
+/// The trace of a sample, with its thread if the output distinguishes threads.
 pub(super) fn trace_of(
     hotspot: &HotSpot,
     state: &mut State,
@@ -494,10 +494,11 @@ pub(super) fn trace_of(
     })
 }
 
-/// What the program had for SIGPROF before: null, or an action that is never freed.
+/// The program's previous action for SIGPROF: null, or an action that is never freed.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// SIGPROF: no allocation, no lock, errno kept. What we have not sent is the program's.
+/// The handler of SIGPROF: allocates nothing, takes no lock and preserves errno. Signals that the agent has not sent
+/// belong to the program.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the system gives the signal to a handler that was installed with SA_SIGINFO.
     let Some(cause) = (unsafe { timers::cause_of(info) }) else {
@@ -517,7 +518,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
         let event = cause.event();
         let interrupted = Interrupted { context, event };
         match of {
-            // Such a thread has no JNI environment, and may be in the midst of anything.
+            // Such a thread has no JNI environment and may run any code.
             Of::OtherCpu => {
                 if let Some(slot) = sampler.slot(of) {
                     sampler.take_native(slot, interrupted);
@@ -537,8 +538,8 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Gives a signal to the handler that the program had. Without one it is ignored: a timer of an agent
-/// that is no more may have sent it.
+/// Passes a signal to the program's previous handler. Without one it is ignored, because a timer of an agent that no
+/// longer exists may have sent it.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: null, or leaked by `install_handler`.
     let Some(before) = (unsafe { BEFORE.load(Ordering::Acquire).as_ref() }) else {
@@ -586,7 +587,7 @@ fn install_handler() -> bool {
         libc::sigaction(libc::SIGPROF, ptr::null(), before.as_mut_ptr());
         before.assume_init()
     };
-    // A recording before may have installed it, which never takes it away: signals may be under way.
+    // A previous recording may have installed the handler. It is never removed, because signals may still arrive.
     if before.sa_sigaction != ours {
         BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
     }
@@ -602,18 +603,18 @@ fn install_handler() -> bool {
 }
 
 impl HotSpot {
-    /// Whether the methods of every class have to be known.
+    /// Whether the methods of every class must be known.
     pub(crate) fn takes_async_stacks(&self) -> bool {
         self.config.takes_async_stacks() || self.async_stacks.load(Ordering::Relaxed)
     }
 
-    /// From now on stacks can be taken in signal handlers, although the options did not request it.
+    /// Prepares taking stacks in signal handlers, although the options did not request it.
     pub(crate) fn prepare_async_stacks(&self, env: Env<Live>) {
         if self.takes_async_stacks() {
             return;
         }
-        // Without these events AsyncGetCallTrace refuses. Classes that come from here on are
-        // seen by one of the two, the flag or the list.
+        // Without these events AsyncGetCallTrace returns no stacks. Classes that are loaded from here on are noticed by
+        // one of the two: the flag or the list.
         self.async_stacks.store(true, Ordering::Relaxed);
         if let Err(error) = self.env.enable(EventKind::ClassLoad, true) {
             (self.message)(&format!("ClassLoad events are missing: {error}"));
@@ -626,8 +627,7 @@ impl HotSpot {
     }
 }
 
-/// The system's and the profile's numbers of the program's threads that run; `None` when the VM's
-/// tables do not say where it has them.
+/// The tids and numbers of the program's live threads; `None` if the VM's tables do not have the tids.
 fn running_threads(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Vec<(u32, ThreadId)>> {
     let numbers = SystemNumbers::of(jni)?;
     let threads = env.all_threads(jni).unwrap_or_default();

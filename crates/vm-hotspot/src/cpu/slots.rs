@@ -1,4 +1,4 @@
-//! Room for samples, from the signal handlers to the thread that takes them over.
+//! Slots for samples, from the signal handlers to the thread that counts them.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
@@ -14,10 +14,10 @@ pub(super) const SLOTS: usize = 512;
 pub(super) const EMPTY: u32 = 0;
 const BUSY: u32 = 1;
 pub(super) const FULL: u32 = 2;
-/// Most frames of a sample.
+/// The most frames of a sample.
 pub(super) const MOST_FRAMES: usize = 256;
 
-/// Most kernel frames and native frames of a sample.
+/// The most kernel frames and native frames of a sample.
 pub(super) const MOST_ADDRESSES: usize = MOST_KERNEL + 48;
 
 /// Frames as AsyncGetCallTrace writes them.
@@ -29,7 +29,7 @@ pub(crate) struct CallFrame {
     pub(crate) method: MethodPtr,
 }
 
-/// What a sample is.
+/// The kind of a sample.
 #[derive(Clone, Copy)]
 pub(super) enum Of {
     /// A CPU sample.
@@ -40,7 +40,7 @@ pub(super) enum Of {
     Wall(Elapsed),
 }
 
-/// Room for one sample, from the signal handler to the thread that takes it over.
+/// A slot for one sample.
 pub(super) struct Slot {
     state: AtomicU32,
     /// The recording that the sample belongs to.
@@ -50,7 +50,7 @@ pub(super) struct Slot {
     pub(super) of: Cell<Of>,
     pub(super) count: Cell<i32>,
     pub(super) frames: UnsafeCell<Box<[CallFrame]>>,
-    /// Number of addresses of the kernel, and behind them of native code.
+    /// Number of addresses of the kernel, and of the following ones of native code.
     pub(super) native: Cell<[u16; 2]>,
     pub(super) addresses: UnsafeCell<Box<[usize]>>,
 }

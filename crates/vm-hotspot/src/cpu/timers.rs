@@ -1,4 +1,5 @@
-//! The threads that are sampled, and what signals them: timers on their CPU time, and the sampling thread.
+//! The sampled threads and their signals, from timers on their CPU time and from the sampling thread. A tid is the
+//! kernel's number of a thread.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -26,29 +27,29 @@ struct Armed {
     clock: Clock,
     /// The thread's number in the profile, 0 if it is not known.
     number: u32,
-    /// When it had its last turn, or began.
+    /// When the thread had its last turn, or began.
     turn: Instant,
-    /// Whether the signal of its last turn has not come.
+    /// Set while the signal of its last turn has not arrived.
     pending: Option<&'static AtomicBool>,
 }
 
-/// The last signals of threads that had their turn, as far as they have not come: so many threads have one each.
+/// Flags of threads: set while the signal of their last turn has not arrived. At most this many threads have one.
 static PENDING: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
-/// A signal that has not come after so long a time may be lost.
+/// A signal that has not arrived after this time may be lost.
 const LOST: Duration = Duration::from_millis(200);
 
-/// The armed timers by the system's number of the thread, and whose turn was last.
+/// The armed timers by tid, and the thread whose turn was last.
 #[derive(Debug, Default)]
 struct AllArmed {
     timers: BTreeMap<u32, Armed>,
     last: u32,
-    /// Those of [`PENDING`] that threads have had which have ended, and how many were ever given.
+    /// Flags of [`PENDING`] of ended threads, for reuse, and how many were ever given.
     free: Vec<&'static AtomicBool>,
     given: usize,
 }
 
 impl AllArmed {
-    /// One of [`PENDING`] that no thread has.
+    /// A flag of [`PENDING`] that no thread has.
     fn take_pending(&mut self) -> Option<&'static AtomicBool> {
         let pending = self.free.pop().or_else(|| {
             self.given += 1;
@@ -58,18 +59,18 @@ impl AllArmed {
     }
 }
 
-/// All timers, by the system's number of the thread. Never locked by a signal handler.
+/// All timers by tid. Never locked by a signal handler.
 #[derive(Debug)]
 pub(crate) struct Timers {
     armed: Mutex<AllArmed>,
-    /// How much CPU time a thread uses between two signals, in nanoseconds; 0 while no thread is sampled.
+    /// Nanoseconds of CPU time between two signals of a thread; 0 while no thread is sampled.
     period_ns: AtomicU64,
-    /// Numbers of threads that have ended since samples were last taken over.
+    /// Numbers of threads that have ended since samples were last counted.
     ended: Mutex<Vec<(u32, u32)>>,
-    /// Threads that got none since the last look.
+    /// Threads without a timer since the last call of `take_refused`.
     refused: AtomicU64,
     others: OtherThreads,
-    /// Threads get events of the kernel, as far as there are any.
+    /// Whether threads get events of the kernel, as far as these are available.
     wants_events: bool,
 }
 
@@ -80,7 +81,7 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// No timers yet. With `wants_events` they are events of the kernel, as far as the system gives any.
+    /// No timers yet. With `wants_events` they are events of the kernel, as far as these are available.
     pub(crate) fn new(wants_events: bool) -> Self {
         Self {
             wants_events,
@@ -93,15 +94,14 @@ impl Timers {
     }
 }
 
-/// Whether the system lets us have a timer on a thread's CPU time: it may have none left for
-/// this user, or a container may forbid it.
+/// Whether a timer on a thread's CPU time is allowed: the user's limit may be reached, or a container may forbid it.
 pub(crate) fn are_allowed() -> bool {
-    // So late that it never comes.
+    // So late that it never expires.
     Timer::arm(Duration::from_secs(3600), own_tid(), Mark::Program).is_ok()
 }
 
 impl Timers {
-    /// Has all timers signal so often from now on: those that are armed and those to come. Zero stops them.
+    /// Sets the period of all present and future timers. Zero stops them.
     pub(crate) fn signal_every(&self, period: Duration) {
         let armed = self.armed.lock();
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
@@ -124,7 +124,7 @@ impl Timers {
         self.refused.fetch_add(refused, Ordering::Relaxed);
     }
 
-    /// What a thread that runs no Java code is called.
+    /// The name of a thread that runs no Java code.
     pub(crate) fn name_of_other(&self, tid: u32) -> String {
         self.others.name(tid)
     }
@@ -172,7 +172,7 @@ impl Timers {
         }
     }
 
-    /// The profile's number of a thread that runs, or ended a moment ago.
+    /// The number in the profile of a thread that is alive or ended a moment ago.
     pub(crate) fn number(&self, tid: u32) -> ThreadId {
         let running = self.armed.lock().timers.get(&tid).map(|armed| armed.number);
         let ended = || {
@@ -183,7 +183,7 @@ impl Timers {
         running.or_else(ended).map_or(ThreadId::NONE, ThreadId)
     }
 
-    /// All samples of threads that have ended are taken over.
+    /// Records that all samples of ended threads have been counted.
     pub(crate) fn forget_ended(&self) {
         self.ended.lock().clear();
     }
@@ -194,9 +194,9 @@ impl Timers {
         self.armed.lock().timers.clear();
     }
 
-    /// Gives the next threads their turn, at most so many: calls `signal` with the system's number of each and the microseconds
-    /// since its last turn. How many of these calls were true. A thread whose last signal is still to come (it gets no processor) has its
-    /// turn later, because the system would drop another signal.
+    /// Gives the next threads their turn, at most `most`: calls `signal` with the tid of each and the microseconds
+    /// since its last turn. Returns how many calls returned true. A thread whose last signal has not arrived (it gets
+    /// no processor) has its turn later, because the system would drop another signal.
     pub(crate) fn take_turns(&self, most: usize, signal: impl Fn(u32, Turn) -> bool) -> usize {
         let mut armed = self.armed.lock();
         let behind = (Bound::Excluded(armed.last), Bound::Unbounded);
@@ -232,10 +232,11 @@ impl Timers {
     }
 }
 
-/// Where the VM keeps the system's number of a thread: the thread's object has the address of the
-/// VM's own thread, that has the address of its `OSThread`, and that the number.
+/// Reads tids of threads from the VM: the Java object of a thread has the address of the VM's `JavaThread`, which has
+/// the address of its `OSThread`, which has the tid.
 pub(crate) struct SystemNumbers {
-    /// Memory of this process, in which a thread may just have ended: what cannot be read is no fault.
+    /// Memory of this process, read through the system: a thread may just have ended, and reading unmapped memory this
+    /// way causes no fault.
     memory: File,
     /// Field `eetop` of `java.lang.Thread`.
     address: FieldPtr,
@@ -244,7 +245,7 @@ pub(crate) struct SystemNumbers {
 }
 
 impl SystemNumbers {
-    /// Looks the places up; `None` when this VM does not have them.
+    /// Looks up the offsets; `None` if this VM does not export them.
     pub(crate) fn of(jni: Jni) -> Option<Self> {
         let structs = VmStructs::load()?;
         let thread = jni.find_class("java/lang/Thread").ok()?;
@@ -256,7 +257,7 @@ impl SystemNumbers {
         })
     }
 
-    /// The system's number of a platform thread that runs.
+    /// The tid of a live platform thread.
     pub(crate) fn tid(&self, jni: Jni, thread: Object) -> Option<u32> {
         let own = jni.get_long(thread, self.address).cast_unsigned();
         let os_thread = u64::from_ne_bytes(self.read(own, self.os_thread)?);
@@ -275,23 +276,23 @@ impl SystemNumbers {
     }
 }
 
-/// The system's number of the current thread; fit for signal handlers.
+/// The tid of the current thread; for signal handlers, too.
 pub(crate) fn own_tid() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The code of a signal that says that a file has data.
+/// The code of a signal that reports that a file has data.
 const POLL_IN: i32 = 1;
 
 /// Why a thread got a signal of the agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
-    /// A [`Timer`]: the thread has used so much CPU time, and so many periods more.
+    /// A [`Timer`]: the thread has used one period of CPU time, and this many more.
     CpuTime(u32),
-    /// The same, of a thread that runs no Java code.
+    /// The same for a thread that runs no Java code.
     OtherCpuTime(u32),
-    /// The event with this file: its thread has used so much CPU time. Whether it runs no Java code.
+    /// The event with this file: its thread has used one period of CPU time. `true` if it runs no Java code.
     Event(i32, bool),
     /// [`signal`].
     Turn(Turn),
@@ -302,7 +303,7 @@ pub(crate) enum Cause {
 pub(crate) struct Turn {
     /// Microseconds since its last turn.
     pub(crate) since_us: u32,
-    /// Set while its signal is to come.
+    /// Set while its signal has not arrived.
     pending: Option<&'static AtomicBool>,
 }
 
@@ -314,7 +315,7 @@ impl Turn {
         }
     }
 
-    /// What its signal carries.
+    /// The value in its signal.
     fn value(self) -> *mut c_void {
         match self.pending {
             Some(pending) => ptr::from_ref(pending).cast_mut().cast(),
@@ -322,7 +323,7 @@ impl Turn {
         }
     }
 
-    /// The turn whose signal carries this.
+    /// The turn whose signal has this value.
     fn of(value: *mut c_void, since_us: u32) -> Option<Turn> {
         let pending = match PENDING.as_ptr_range().contains(&value.cast_const().cast()) {
             // SAFETY: it is the address of one of them.
@@ -344,7 +345,7 @@ impl Cause {
     }
 }
 
-/// Why a signal came; `None` if it is not the agent's. Fit for signal handlers.
+/// The cause of a signal; `None` if it is not the agent's. For signal handlers, too.
 ///
 /// # Safety
 /// `info` is what the system has given to a handler.
@@ -376,7 +377,7 @@ pub(crate) unsafe fn cause_of(info: *const libc::siginfo_t) -> Option<Cause> {
     }
 }
 
-/// A signal as the system takes it for one thread.
+/// A signal to one thread, in the form of the system call.
 #[repr(C)]
 struct Queued {
     signal: i32,
@@ -392,7 +393,7 @@ struct Queued {
 
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// Signals a thread that its turn has come. Whether the system took the signal.
+/// Signals a thread that its turn has come. Returns whether the system accepted the signal.
 pub(crate) fn signal(tid: u32, turn: Turn) -> bool {
     // SAFETY: takes nothing and cannot fail.
     let pid = unsafe { libc::getpid() };

@@ -1,8 +1,8 @@
-//! Rules that lead from a frame to its caller in code without frame pointers, as compilers write them for exceptions
-//! (`.eh_frame`: Linux Standard Base, "Exception Frames"; DWARF 5, section 6.4). They are read from a library's file beforehand,
-//! into rows that a signal handler can look up.
+//! Rules for finding the caller of a frame in code without frame pointers. Compilers write them for exceptions
+//! (`.eh_frame`: Linux Standard Base, "Exception Frames"; DWARF 5, section 6.4). They are read from a library's file
+//! beforehand, into rows that a signal handler can look up.
 
-/// What holds from an instruction on, until the next row.
+/// The rule from an instruction on, until the next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// The instruction's offset in its file's addresses.
@@ -10,12 +10,13 @@ pub(super) struct Row {
     pub(super) rule: Rule,
 }
 
-/// How the caller's registers follow. Offsets are from the caller's stack pointer before the call (the "canonical frame address").
+/// How to compute the caller's registers. Offsets are from the caller's stack pointer before the call (the "canonical
+/// frame address").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// What that address is computed from.
+    /// The base of that address.
     pub(super) base: Base,
-    /// What is added to it.
+    /// The offset from the base.
     pub(super) add: i32,
     /// Where the caller's frame pointer is; 0 if the register still has it.
     pub(super) fp: i16,
@@ -23,7 +24,7 @@ pub(super) struct Rule {
     pub(super) back: i16,
 }
 
-/// What the caller's stack pointer is computed from.
+/// The base of the caller's stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// No rule is known.
@@ -49,8 +50,8 @@ const UNKNOWN: Rule = Rule {
     back: 0,
 };
 
-/// All rows of a section, which is at `address` in its file's addresses, in ascending order. What cannot be read has the rule
-/// [`Base::Unknown`].
+/// All rows of a section, which is at `address` in its file's addresses, in ascending order. Unreadable entries have
+/// the rule [`Base::Unknown`].
 pub(super) fn rows_of(section: &[u8], address: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut at = 0;
@@ -65,7 +66,7 @@ pub(super) fn rows_of(section: &[u8], address: u64) -> Vec<Row> {
             bytes: &section[..end],
             at: begin,
         };
-        // An entry that cannot be read costs itself only.
+        // An unreadable entry does not affect others.
         let _ = function(entry, address, &mut rows);
         at = end;
     }
@@ -91,7 +92,7 @@ pub(super) fn rule_at(rows: &[Row], offset: u32) -> Rule {
     row.map_or(UNKNOWN, |row| row.rule)
 }
 
-/// What several functions have in common.
+/// The common part of several functions (CIE).
 struct Common<'a> {
     code_unit: u64,
     data_unit: i64,
@@ -105,7 +106,7 @@ fn function(mut entry: Bytes<'_>, address: u64, rows: &mut Vec<Row>) -> Option<(
     let place = entry.at;
     let distance = entry.u32()? as usize;
     if distance == 0 {
-        // What is common to others, and read with them.
+        // A common part, which is read with the entries that refer to it.
         return None;
     }
     let common = common(entry.bytes, place.checked_sub(distance)?)?;
@@ -190,7 +191,7 @@ fn common(section: &[u8], at: usize) -> Option<Common<'_>> {
     })
 }
 
-/// Runs the steps of an entry, each of which changes the rule or continues to a later instruction.
+/// Executes the instructions of an entry. Each changes the rule or advances to a later address.
 struct Machine<'a> {
     at: u32,
     rule: Rule,
@@ -206,7 +207,7 @@ impl Machine<'_> {
         self.rows.push(Row { begin, rule });
     }
 
-    /// Continues; the rule so far holds until there.
+    /// Advances; the present rule applies until that address.
     fn advance(&mut self, units: u64, common: &Common<'_>) -> Option<()> {
         let by = units.checked_mul(common.code_unit)?;
         self.emit();
@@ -228,7 +229,7 @@ impl Machine<'_> {
         Some(())
     }
 
-    /// A register is saved so far from the frame's address, in units.
+    /// A register is saved at this offset from the frame's address, in units.
     fn save(&mut self, register: u64, units: i64, common: &Common<'_>) -> Option<()> {
         let offset = units.checked_mul(common.data_unit);
         let offset = offset.and_then(|offset| i16::try_from(offset).ok());
@@ -254,7 +255,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A register that has another place than these rules know.
+    /// A register is in a place that these rules do not support.
     fn elsewhere(&mut self, register: u64) {
         let [fp, _, back] = NUMBERS;
         if register == fp || register == back {
@@ -283,7 +284,7 @@ impl Machine<'_> {
                 0x04 => self.advance(u64::from(steps.u32()?), common)?,
                 0x0a => self.saved.push(self.rule),
                 0x0b => self.rule = self.saved.pop()?,
-                // Return addresses are signed from here on, or no more.
+                // From here on return addresses are signed, or no longer signed.
                 0x2d => {}
                 0x2e => drop(steps.uleb()?),
                 0x05..=0x09 | 0x10 | 0x11 | 0x14..=0x16 => {
@@ -367,7 +368,7 @@ impl Machine<'_> {
     }
 }
 
-/// Bytes that are read from a place on.
+/// A reader of bytes.
 #[derive(Clone)]
 struct Bytes<'a> {
     bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! The rules of the libraries that are loaded, where a signal handler finds them without a lock: a list that only grows.
+//! The rules of the loaded libraries, in a list that only grows, so that a signal handler reads it without a lock.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use vmpi::Memory;
 
 use crate::cpu::unwind_rules::{Row, Rule, rows_of, rule_at};
 
-/// Most libraries that have rules.
+/// The most libraries with rules.
 const MOST: usize = 512;
 /// The share of the agent's memory that rules may take: a 16th.
 const SHARE: u64 = 16;
@@ -24,7 +24,7 @@ struct Table {
     begin: AtomicUsize,
     /// 0 when the library is no longer there.
     end: AtomicUsize,
-    /// What was added to the addresses of its file.
+    /// The difference between addresses in memory and in its file.
     bias: usize,
     path: PathBuf,
     rows: Arc<[Row]>,
@@ -33,7 +33,7 @@ struct Table {
 static TABLES: [AtomicPtr<Table>; MOST] = [const { AtomicPtr::new(ptr::null_mut()) }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// What was read so far.
+/// The rules that were read so far.
 struct Known {
     /// The rows of each file.
     files: BTreeMap<PathBuf, Arc<[Row]>>,
@@ -49,7 +49,7 @@ static KNOWN: Mutex<Known> = Mutex::new(
     },
 );
 
-/// The rule for an address; `None` in no library that has rules. Fit for signal handlers.
+/// The rule for an address; `None` outside of libraries with rules. For signal handlers, too.
 pub(super) fn rule_for(address: usize) -> Option<Rule> {
     let count = COUNT.load(Ordering::Acquire).min(MOST);
     for table in &TABLES[..count] {
@@ -93,8 +93,9 @@ impl Mapped {
         })
     }
 
-    /// What was added to the addresses of its file, and the rules if they are wanted. Only these parts of the file are
-    /// read: it may be larger than all memory of the program. The kernel's own library has no file.
+    /// The difference between addresses in memory and in its file, and the rules if they are wanted. Only these parts
+    /// of the file are read, because it may be larger than all memory of the program. The kernel's own library (vDSO)
+    /// has no file.
     fn read(&self, with_rules: bool) -> Option<(usize, Arc<[Row]>)> {
         if self.path != Path::new(VDSO) {
             let parts = ReadCache::new(File::open(&self.path).ok()?);
@@ -121,7 +122,7 @@ impl Mapped {
         Some((bias, rows.unwrap_or_default().into()))
     }
 
-    /// What was added to the addresses of the file.
+    /// The difference between addresses in memory and in the file.
     fn bias<'f>(&self, file: &object::File<'f, impl ReadRef<'f>>) -> Option<usize> {
         let part = file.segments().find(|part| {
             let (offset, size) = part.file_range();
@@ -143,7 +144,7 @@ const PAGE: u64 = 4096;
 /// The kernel's own library.
 const VDSO: &str = "[vdso]";
 
-/// Reads the rules of libraries that have come, and forgets those that have gone. Not for signal handlers.
+/// Reads the rules of newly loaded libraries, and removes those of unloaded ones. Not for signal handlers.
 pub(super) fn follow_libraries(memory: &Memory) {
     let mut known = KNOWN.lock();
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
@@ -172,7 +173,7 @@ pub(super) fn follow_libraries(memory: &Memory) {
     }
 }
 
-/// Puts a library into the list, if there is memory for its rules.
+/// Adds a library to the list, if there is memory for its rules.
 fn add(known: &mut Known, mapped: &Mapped, memory: &Memory) {
     let index = COUNT.load(Ordering::Relaxed);
     if index == MOST {

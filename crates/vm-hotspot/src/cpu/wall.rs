@@ -1,9 +1,9 @@
 //! Wall-clock samples: at each tick the sampling thread signals some threads in turn, whether they run or wait, and
 //! the handler of CPU samples takes their stacks, without a safepoint.
 //!
-//! A sample stands for the time since its thread was signalled before, so that the sums are right however many threads
-//! there are. The number of signals per tick is bounded, as in async-profiler: many threads are sampled less often
-//! each, and the cost stays the same.
+//! A sample stands for the time since the previous signal of its thread, so sums are correct for any number of threads.
+//! The number of signals per tick is limited, as in async-profiler: with many threads each is sampled less often, at
+//! the same total cost.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +14,13 @@ use vmpi::{TraceId, WallDropped, WallRow};
 use crate::cpu::timers::{Timers, signal};
 use crate::vm::state::State;
 
-/// Most threads that are signalled at a tick.
+/// The most threads that are signalled at a tick.
 const THREADS_PER_TICK: usize = 8;
 
-/// What a sample says of its thread.
+/// The values of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Elapsed {
-    /// Microseconds since the thread was signalled before.
+    /// Microseconds since the thread's previous signal.
     pub(crate) us: u32,
     /// The signal has interrupted a system call that waited.
     pub(crate) is_waiting: bool,
@@ -42,18 +42,18 @@ impl State {
     }
 }
 
-/// How wall-clock sampling goes.
+/// The state of wall-clock sampling.
 #[derive(Debug)]
 pub(crate) struct Wall {
     pub(crate) interval: Duration,
     /// Signals sent, and how many of them before the last tick.
     sent: AtomicU64,
     sent_before: AtomicU64,
-    /// Signals that have come to a handler.
+    /// Signals that have arrived in a handler.
     arrived: AtomicU64,
-    /// Signals that have come to none, as far as that was reported.
+    /// Signals that have not arrived, as far as was reported.
     missing: AtomicU64,
-    /// Since the last report.
+    /// Dropped samples since the last report.
     buffer_full: AtomicU64,
     no_stack: AtomicU64,
 }
@@ -80,7 +80,7 @@ impl Wall {
         self.sent.fetch_add(more as u64, Ordering::Relaxed);
     }
 
-    /// In the handler: a signal has come.
+    /// In the handler: counts a signal that has arrived.
     pub(crate) fn arrived(&self) {
         self.arrived.fetch_add(1, Ordering::Relaxed);
     }
@@ -97,7 +97,7 @@ impl Wall {
 
     /// Samples dropped since the last call.
     pub(crate) fn take_dropped(&self) -> WallDropped {
-        // What was sent last may be under way.
+        // The signals of the last tick may still be under way.
         let sent = self.sent_before.load(Ordering::Relaxed);
         let missing = sent.saturating_sub(self.arrived.load(Ordering::Relaxed));
         let known = self.missing.fetch_max(missing, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Wall {
     }
 }
 
-/// The instruction that calls the system.
+/// The instruction of a system call.
 #[cfg(target_arch = "x86_64")]
 const CALL: [u8; 2] = [0x0f, 0x05];
 #[cfg(target_arch = "aarch64")]
@@ -138,8 +138,8 @@ unsafe fn place(context: *const c_void) -> (u64, i64) {
     (context.pc, context.regs[0].cast_signed())
 }
 
-/// In the handler: whether the thread waited, which is a system call that the signal has interrupted: it is to be made
-/// again (the thread is at the instruction that makes it), or has returned with `EINTR` (behind it).
+/// In the handler: whether the thread was waiting, that is, whether the signal has interrupted a system call: the call
+/// will be repeated (the thread is at the instruction that makes it) or has returned `EINTR` (the thread is behind it).
 ///
 /// # Safety
 /// `context` is what the system has given to a signal handler.
@@ -149,8 +149,8 @@ pub(crate) unsafe fn is_waiting(context: *const c_void) -> bool {
     // SAFETY: the caller's promise.
     let (at, result) = unsafe { place(context) };
     let is_call = |at: u64| {
-        // Only the page of the present instruction is sure to be there.
-        // SAFETY: the bytes are of the page that the thread runs in.
+        // Only the page of the present instruction is certainly mapped. SAFETY: the bytes are of the page that the
+        // thread runs in.
         at % PAGE <= PAGE - size
             && unsafe { (at as *const [u8; CALL.len()]).read_unaligned() } == CALL
     };
