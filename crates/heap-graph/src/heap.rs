@@ -1,4 +1,4 @@
-//! An opened heap: every question that the index answers.
+//! An opened heap, and all queries that the index answers.
 
 use crate::build::{Detail, Meta, is_local};
 use crate::idmap::{Block, Directory, IdMap, NO_NUMBER, select};
@@ -39,7 +39,8 @@ pub struct Heap {
     pub(crate) path: PathBuf,
     pub(crate) options: Options,
     from_index: bool,
-    /// Of the referents of each class: a chain of superclasses may be as long as there are classes.
+    /// The strength of the referents of each class. Cached, because a chain of superclasses may be as long as the
+    /// number of classes.
     strengths: OnceLock<Vec<Option<RefStrength>>>,
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn split_snapshot(path: &Path, options: &Options) -> (PathBuf, Option
 /// The objects of every class; see [`Heap::objects_by_class`].
 #[derive(Debug)]
 pub struct ObjectsByClass {
-    /// Where the objects of a class begin, and after the last class where all end.
+    /// The index of the first object of each class, and after the last class the end.
     starts: Vec<u64>,
     objects: Vec<ObjIdx>,
 }
@@ -103,8 +104,8 @@ impl ObjectsByClass {
 }
 
 impl Heap {
-    /// Opens a dump: by its index when there is a valid one, else by reading it. `FILE#2` selects
-    /// a snapshot, `-` is standard input.
+    /// Opens a dump: from its index if there is a valid one, otherwise by reading the dump. `FILE#2` selects a
+    /// snapshot, `-` is standard input.
     pub fn open(path: &Path, options: &Options, control: &Control<'_>) -> Result<Heap, HeapError> {
         let (path, options) = split_snapshot(path, options);
         let place = IndexPlace::of(&path, &options);
@@ -156,8 +157,8 @@ impl Heap {
         self.from_index
     }
 
-    /// A file beside the index for what was computed with it, and a text that is another one for another dump,
-    /// other options or another format of the index. `None` when the index is not on disk.
+    /// The path of a file beside the index for results computed from it, and a text that identifies the dump, the
+    /// options and the format of the index. `None` if the index is not on disk.
     pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
         let index = IndexPlace::of(&self.path, &self.options).first()?;
         let Identity(parts) = sections::identity(&self.path, &self.options)?;
@@ -170,7 +171,7 @@ impl Heap {
         self.index.sizes()
     }
 
-    /// How many threads may work for this heap at the same time.
+    /// How many threads may work on this heap at the same time.
     pub fn thread_count(&self) -> usize {
         self.options.thread_count()
     }
@@ -188,10 +189,10 @@ impl Heap {
         Ok(self.source.get_or_init(|| source))
     }
 
-    /// Whether the answers given so far can be trusted: ask before one is handed out.
+    /// Checks that the results so far are valid; call it before a result is returned.
     ///
     /// # Errors
-    /// When the dump or its index was shortened or written to since they were opened.
+    /// If the dump or its index was shortened or changed after it was opened.
     pub fn check(&self) -> Result<(), HeapError> {
         let inbound = self.inbound.get().map(|file| file.health().check());
         let source = self.source.get().map(Source::check);
@@ -212,7 +213,7 @@ impl Heap {
             .get_or_init(|| decode(self.index.bytes(Tag::Detail)).unwrap_or_default())
     }
 
-    /// What packages, loaders, sites and classes with their subclasses retain.
+    /// Retained sizes of packages, loaders, sites and classes with their subclasses.
     pub fn group_sums(&self) -> &GroupSums {
         self.groups
             .get_or_init(|| decode(self.index.bytes(Tag::Groups)).unwrap_or_default())
@@ -234,7 +235,7 @@ impl Heap {
         )
     }
 
-    /// What is known about the dump as a whole.
+    /// Facts about the dump as a whole.
     pub fn summary(&self) -> &Summary {
         &self.meta.summary
     }
@@ -248,8 +249,8 @@ impl Heap {
         }
     }
 
-    /// All classes, by id; classes that only objects name, and primitive arrays without a class
-    /// record, come last.
+    /// All classes, by id; classes without a class record come last: those that only objects refer to, and primitive
+    /// arrays.
     pub fn classes(&self) -> &[ClassInfo] {
         &self.meta.classes
     }
@@ -351,7 +352,7 @@ impl Heap {
         ))
     }
 
-    /// All objects with their ids, in the order of ids: faster than asking for each.
+    /// All objects with their ids, in the order of ids; faster than a call for each.
     pub fn all_ids(&self) -> impl Iterator<Item = (ObjIdx, ObjectId)> + '_ {
         let ids = self.ids_from(ObjIdx(0));
         (0..).map(ObjIdx).zip(ids)
@@ -411,7 +412,7 @@ impl Heap {
         Column::new(self.index.bytes(tag)).map_or(0, |c| c.get(at))
     }
 
-    /// True when some root reaches the object.
+    /// True if a root reaches the object.
     pub fn is_reachable(&self, object: ObjIdx) -> bool {
         self.dominator(object) != Dominator::Unreachable
     }
@@ -454,8 +455,8 @@ impl Heap {
         (from..from + len).map(move |at| ObjIdx(list.get(at)))
     }
 
-    /// The object at a place in the list of what the virtual root dominates, the largest first:
-    /// [`dominated(None)`](Self::dominated) without walking to it.
+    /// The object at an index in the list of objects that the virtual root dominates, the largest first: like
+    /// [`dominated(None)`](Self::dominated), without reading the list up to it.
     pub fn top_level(&self, at: u64) -> Option<ObjIdx> {
         let section = self.index.bytes(Tag::TopLevel);
         let list = Packed::new(
@@ -489,8 +490,8 @@ impl Heap {
         self.roots().iter().filter(move |r| r.object == object)
     }
 
-    /// True for a root record that is a reference of its thread instead of a root: a local of a thread
-    /// that is in the dump. Never in the plain model.
+    /// True for a root record that is a reference of its thread instead of a root: a local variable of a thread that is
+    /// in the dump. Never in the plain model.
     pub fn is_held_by_thread(&self, root: &RootInfo) -> bool {
         let threads = self.threads();
         let at = threads.partition_point(|t| !t.unrooted && t.serial < root.thread);
@@ -536,7 +537,7 @@ impl Heap {
         }
     }
 
-    /// The trace serial of all objects, when they have the same: then the dump knows no sites.
+    /// The trace serial of all objects if they have the same; the dump then has no allocation sites.
     pub fn one_trace(&self) -> Option<Serial> {
         self.meta.one_trace.map(Serial)
     }
@@ -547,7 +548,7 @@ impl Heap {
         if detail.heap_switches.is_empty() {
             return None;
         }
-        // The objects of an anchor are in one heap.
+        // All objects of an anchor are in one heap.
         let at = self.anchor(object);
         let switch = detail
             .heap_switches
@@ -561,7 +562,7 @@ impl Heap {
             .map(|n| n.1.as_str())
     }
 
-    /// Where the run of records begins in which an object is.
+    /// The file offset of the anchor of an object, from which records are counted.
     fn anchor(&self, object: ObjIdx) -> u64 {
         let objects = self.index.array::<u64>(Tag::AnchorObjects);
         let offsets = self.index.array::<u64>(Tag::AnchorOffsets);
@@ -616,7 +617,7 @@ impl Heap {
         let data = self.source()?.bytes();
         let id = self.id(object);
         let mut at = self.anchor(object);
-        // Less than 64 objects lie between an anchor and the object, and nothing else.
+        // Fewer than 64 objects, and no other records, are between an anchor and the object.
         for _ in 0..64 {
             let read = read_sub_record(data, self.id_size(), at, u64::MAX);
             let Ok((record, next)) = read else {
@@ -654,7 +655,7 @@ impl Heap {
     }
 }
 
-/// A value that a section holds as postcard.
+/// Decodes the postcard value of a section.
 fn decode<T: serde::de::DeserializeOwned>(section: &[u8]) -> Option<T> {
     postcard::from_bytes(section).ok()
 }

@@ -1,22 +1,21 @@
 //! Object ids to dense numbers and back: a bitmap over the addresses in use, with rank.
 //!
-//! A block is one cache line: a count word and seven words of bits, 448 slots. A slot is one
-//! possible object address. An id's number is the count of its block plus the bits before it, so
-//! a look-up costs one cache line, and numbers come out in the order of ids. Only blocks that
-//! hold an object exist: about 5 bits per object on a dense heap, and never more than 64 bytes
-//! plus directory per object, whatever ids a file claims.
+//! A block is one cache line: a word with a count, and seven words of bits for 448 slots. A slot is one possible object
+//! address. An id's number is the count of its block plus the number of set bits before it. So a lookup costs one cache
+//! line, and numbers are in the order of ids. Only blocks with objects exist: about 5 bits per object in a dense heap,
+//! and never more than 64 bytes per object plus the directory, whatever ids a file has.
 
 use crate::raw::{prefetch, with_popcnt};
 use rustc_hash::FxHashMap;
 
 /// Slots of a block.
 pub(crate) const SLOTS: u64 = 448;
-/// A block: in the builder its number and the bits; in the map the count before it and the bits.
+/// A block. In the builder: its number and the bits; in the map: the count of ids before it and the bits.
 pub(crate) type Block = [u64; 8];
 
-/// Bits of a spot that say which slot of its block it is.
+/// A spot is the index of a block, shifted by this number of bits, plus a slot in the block.
 const SPOT_BITS: u32 = 9;
-/// Of an id that the dump does not have.
+/// The number of an id that the dump does not have.
 pub(crate) const NO_NUMBER: u64 = u64::MAX;
 
 #[inline(always)]
@@ -90,7 +89,7 @@ impl IdSetBuilder {
         index
     }
 
-    /// True when an id does not fall on a slot; the set must be built again with shift 0.
+    /// True if an id is not aligned to a slot; the set must then be built again with shift 0.
     pub(crate) fn misaligned(&self) -> bool {
         self.misaligned
     }
@@ -100,8 +99,8 @@ impl IdSetBuilder {
         self.duplicates
     }
 
-    /// Joins the sets of several workers (same shift). Gives the blocks, sorted, with counts in
-    /// place of numbers, the block numbers, and how many ids were in more than one set.
+    /// Joins the sets of several workers, which have the same shift. Returns the sorted blocks with counts instead of
+    /// numbers, the block numbers, and how many ids were in more than one set.
     pub(crate) fn finish(parts: Vec<IdSetBuilder>) -> FinishedIds {
         let shift = parts.first().map_or(3, |p| p.shift);
         let mut duplicates: u64 = parts.iter().map(|p| p.duplicates).sum();
@@ -115,7 +114,7 @@ impl IdSetBuilder {
             }
         }
         if !blocks.is_sorted_by_key(|b| b[0]) {
-            // Stable: workers bring long ascending runs, which the merge keeps.
+            // A stable sort, because workers produce long ascending runs, which it merges.
             blocks.sort_by_key(|b| b[0]);
         }
         blocks.dedup_by(|later, kept| {
@@ -168,15 +167,15 @@ pub(crate) struct Directory(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    /// One entry per block number of the range; 0 means no block, else index + 1.
+    /// One entry per block number of the range: the index of the block plus 1, or 0 for no block.
     Flat { first: u64, index: Vec<u32> },
-    /// For ids strewn over a huge range.
+    /// A hash map, for ids that are scattered over a huge range.
     Hash(FxHashMap<u64, u32>),
 }
 
 impl Directory {
-    /// For these block numbers, ascending. Takes four bytes per block of a dense range; parts of
-    /// the range without blocks take no memory.
+    /// The directory of these ascending block numbers. Takes four bytes per block of a dense range; parts of the range
+    /// without blocks take no memory.
     pub(crate) fn new(numbers: &[u64]) -> Directory {
         let first = numbers.first().copied().unwrap_or(0);
         let span = numbers
@@ -211,7 +210,7 @@ pub(crate) struct IdMap<'a> {
     directory: &'a Directory,
 }
 
-/// The id that was looked up before, for [`IdMap::rank_after`].
+/// The previously looked up id, for [`IdMap::rank_after`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     /// Its block, by index and by number.
@@ -271,7 +270,7 @@ impl<'a> IdMap<'a> {
         Some((index, bit))
     }
 
-    /// Where the bit of an id is, for [`ranks`](Self::ranks), whose cache line is fetched meanwhile.
+    /// The spot of an id, for [`ranks`](Self::ranks); starts to fetch its cache line.
     #[inline(always)]
     pub(crate) fn spot(&self, id: u64) -> u64 {
         match self.locate(id) {
@@ -283,7 +282,7 @@ impl<'a> IdMap<'a> {
         }
     }
 
-    /// Puts the dense number of each id in the place of its spot; [`NO_NUMBER`] where the dump has no such id.
+    /// Replaces each spot by the dense number of its id, or by [`NO_NUMBER`] if the dump has no such id.
     pub(crate) fn ranks(&self, spots: &mut [u64]) {
         with_popcnt(self.blocks, spots, ranks);
     }
@@ -296,7 +295,8 @@ impl<'a> IdMap<'a> {
         (number[0] != NO_NUMBER).then_some(number[0])
     }
 
-    /// As [`rank`](Self::rank), for ids that mostly ascend: what lies between two ids of a block is counted in its bits.
+    /// Like [`rank`](Self::rank), for ids that mostly ascend: if the previous id is in the same block, only the bits
+    /// between the two are counted.
     #[inline]
     pub(crate) fn rank_after(&self, cursor: &mut Cursor, id: u64) -> Option<u64> {
         let slot = id >> self.shift;
@@ -318,7 +318,7 @@ impl<'a> IdMap<'a> {
         if block[to] & mask == 0 {
             return None;
         }
-        // The bits behind the one before, up to the id's own.
+        // The bits after that of the previous id, up to that of this id.
         let behind = !((2u64 << (cursor.bit & 63)).wrapping_sub(1));
         let upto = mask | (mask - 1);
         let ones = |word: u64| u64::from(word.count_ones());
@@ -420,7 +420,7 @@ mod tests {
             let ids = iter_from(shift, &done.blocks, &done.numbers, first as u64);
             assert_eq!(ids.collect::<Vec<_>>(), sorted[first..]);
         }
-        // In order, with ids that are not there between, and in any order.
+        // Ascending ids, with missing ids among them, and ids in any order.
         let mut cursor = Cursor::default();
         let near = sorted
             .iter()

@@ -1,5 +1,5 @@
-//! The unsafe corner of this crate: large zeroed arrays straight from the system, writes from
-//! several threads to places of one array that never overlap, and cache hints.
+//! The unsafe code of this crate: large zeroed arrays from the system, writes from several threads to different
+//! elements of one array, and cache hints.
 #![allow(unsafe_code)]
 
 use crate::Phases;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Types for which every bit pattern, all zeros included, is a value, without padding.
+/// Types without padding for which every bit pattern is a valid value.
 ///
 /// # Safety
 /// The implementor must be plain old data in that sense.
@@ -30,7 +30,7 @@ unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-/// Arrays and sequences of fewer elements stay in memory although nothing reads them soon.
+/// Arrays and sequences with fewer elements stay in memory even if they are not read soon.
 pub(crate) const SMALL: u64 = 2 << 20;
 
 /// How much memory the arrays of one build may take before they move to disk.
@@ -59,8 +59,7 @@ impl Budget {
         }
     }
 
-    /// Looks whether all temporary files could be written: at the end of each phase, before its
-    /// results are used.
+    /// Checks that all temporary files could be written. Called at the end of each phase, before its results are used.
     ///
     /// # Errors
     /// When a disk is full.
@@ -88,8 +87,8 @@ impl Budget {
     }
 }
 
-/// A zeroed array of fixed length whose memory goes back to the system when it is dropped. Pages
-/// that were never touched take no memory.
+/// A zeroed array of fixed length whose memory is returned to the system when it is dropped. Untouched pages take no
+/// memory.
 #[derive(Debug)]
 pub(crate) struct BigVec<'b, T: Plain> {
     // Dropped before the mapping that it guards.
@@ -101,12 +100,12 @@ pub(crate) struct BigVec<'b, T: Plain> {
 }
 
 impl<'b, T: Plain> BigVec<'b, T> {
-    /// An array of `len` zeros, in memory while the budget lasts, else in an unlinked file.
+    /// An array of `len` zeros: in memory as long as the budget allows, otherwise in an unlinked file.
     pub(crate) fn zeroed(len: usize, budget: &'b Budget) -> io::Result<BigVec<'b, T>> {
         Self::reserve(len, len, budget)
     }
 
-    /// As [`zeroed`](Self::zeroed), but only `expect` of the elements will be touched.
+    /// Like [`zeroed`](Self::zeroed), but only `expect` elements will be touched.
     pub(crate) fn reserve(
         len: usize,
         expect: usize,
@@ -125,7 +124,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
         #[cfg(target_os = "linux")]
         if expect * size_of::<T>() >= 1 << 24 {
-            // Huge pages save a quarter of the time on these arrays; refusal is no error.
+            // Huge pages save a quarter of the time on these arrays; it is not an error if the system refuses.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(BigVec {
@@ -137,8 +136,8 @@ impl<'b, T: Plain> BigVec<'b, T> {
         })
     }
 
-    /// An array of `len` zeros that the next phases do not need: of a large heap it is in an unlinked file, which is given, too,
-    /// where what is written to a file is seen in its mapping at once.
+    /// An array of `len` zeros that the next phases do not need: for a large heap in an unlinked file. The file is also
+    /// returned on systems where writes to a file are immediately visible in its mapping.
     pub(crate) fn for_later(
         len: usize,
         budget: &'b Budget,
@@ -150,7 +149,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         Ok((array, cfg!(unix).then_some(file)))
     }
 
-    /// An array in an unlinked file, whose first bytes get room on the disk now.
+    /// An array in an unlinked file; disk space for its first bytes is reserved now.
     fn in_file(len: usize, expect: u64, budget: &Budget) -> io::Result<(BigVec<'b, T>, File)> {
         let bytes = len.max(1) * size_of::<T>();
         let file = tempfile::tempfile_in(&budget.dir)?;
@@ -173,15 +172,15 @@ impl<'b, T: Plain> BigVec<'b, T> {
     }
 }
 
-/// Takes room on the disk for the first bytes of a file, so that a full disk is an error here and
-/// not a signal where the mapping is written to.
+/// Reserves disk space for the first bytes of a file, so that a full disk is an error here and not a signal when the
+/// mapping is written.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{FallocateFlags, fallocate};
         use rustix::io::Errno;
         match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-            // A file system that cannot take room ahead: the guard of the mapping finds a full disk.
+            // The file system cannot reserve space; the guard of the mapping then detects a full disk.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -216,8 +215,8 @@ impl<T: Plain> DerefMut for BigVec<'_, T> {
     }
 }
 
-/// Plain types whose values several threads may write to one place: the place then holds what one of them
-/// wrote, of an array each element for itself.
+/// Plain types that several threads may write to one address. The memory then has the value of one of them; for an
+/// array this applies to each element.
 pub(crate) trait Shareable: Plain {
     /// Writes a value while other threads may write there.
     ///
@@ -251,8 +250,8 @@ impl<T: Shareable, const N: usize> Shareable for [T; N] {
     }
 }
 
-/// A slice that several threads write to and none reads. In a build each element is one worker's, unless the
-/// dump changes while it is read.
+/// A slice that several threads write and none reads. In a build each element belongs to one worker, unless the dump
+/// changes while it is read.
 pub(crate) struct SharedSlice<'a, T> {
     cells: &'a [UnsafeCell<T>],
 }
@@ -270,7 +269,7 @@ impl<'a, T: Shareable> SharedSlice<'a, T> {
         }
     }
 
-    /// Fetches the line of an element.
+    /// Fetches the cache line of an element.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize) {
         prefetch(self.cells, at);
@@ -289,11 +288,11 @@ impl<'a, T: Shareable> SharedSlice<'a, T> {
 /// An array from which several threads take blocks to fill.
 pub(crate) struct SharedRows<'a> {
     bytes: &'a [UnsafeCell<u8>],
-    /// The first byte that was not taken.
+    /// The first free byte.
     free: AtomicU64,
 }
 
-/// A part of the rows that one thread has to itself.
+/// A part of the array that only one thread uses.
 pub(crate) struct Block<'a> {
     start: u64,
     bytes: &'a mut [u8],
@@ -313,7 +312,7 @@ impl<'a> SharedRows<'a> {
         }
     }
 
-    /// The next block of this size; `None` when it would end behind `limit` or the end.
+    /// The next block of this size; `None` if it would end beyond `limit` or the end.
     pub(crate) fn take(&self, size: u64, limit: u64) -> Option<Block<'a>> {
         let limit = limit.min(self.bytes.len() as u64);
         let next = |free: u64| free.checked_add(size).filter(|end| *end <= limit);
@@ -340,7 +339,7 @@ impl<'a> SharedRows<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Where it begins.
+    /// The offset of the block.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
@@ -374,7 +373,7 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Does `work`, compiled for processors that count bits in one instruction if this one does.
+/// Runs `work`; on processors that count bits in one instruction, a version compiled for these.
 pub(crate) fn with_popcnt<A: ?Sized, B: ?Sized>(a: &A, b: &mut B, work: impl Fn(&A, &mut B)) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("popcnt") {
@@ -407,8 +406,8 @@ pub(crate) fn bytes_of_mut<T: Plain>(slice: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), size_of_val(slice)) }
 }
 
-/// From now on large pieces go back to the system as soon as they are freed. Otherwise the allocator keeps those of other
-/// threads, up to the size of the largest that was ever freed.
+/// From now on large blocks are returned to the system when they are freed. Otherwise the allocator keeps blocks of
+/// other threads, up to the size of the largest that was ever freed.
 pub(crate) fn give_large_pieces_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt takes any number, and changes only how memory is obtained from now on.
@@ -417,7 +416,7 @@ pub(crate) fn give_large_pieces_back() {
     }
 }
 
-/// Gives memory that was freed in small pieces back to the system.
+/// Returns memory that was freed in small blocks to the system.
 pub(crate) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: malloc_trim has no preconditions and only releases free memory.

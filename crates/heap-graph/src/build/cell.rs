@@ -1,14 +1,13 @@
-//! The width of a build: objects have 32-bit numbers while they fit, else 40-bit ones; sizes that fit into neither
-//! have 64 bits. One code, compiled for each; nothing outside the build knows which was used.
+//! The width of object numbers in a build: 32 bits if they fit, otherwise 40; 64 bits for sizes that fit into neither.
+//! The same code is compiled for each width; nothing outside the build depends on it.
 
 use crate::raw::Shareable;
 
-/// One word per object. Before the object is visited it says where its row begins; afterwards it
-/// holds the object's pre-order number.
+/// One word per object. It has the row offset until the search visits the object, and its pre-order number afterwards.
 pub(crate) trait Cell: Shareable + Eq + std::fmt::Debug + Default {
-    /// Values below this fit.
+    /// Values below this limit fit.
     const LIMIT: u64;
-    /// Longest entry of a row in bytes (see `varint`).
+    /// The longest entry of a row in bytes (see `varint`).
     const ENTRY: usize;
     /// No row.
     const NONE: Self;
@@ -49,8 +48,8 @@ macro_rules! cell {
 cell!(u32, 32, 5);
 cell!(u64, 64, 10);
 
-/// A number of 40 bits, the lowest byte first. Four bytes and one are read as they are written: a processor that
-/// reads other pieces of what it has just written has to wait.
+/// A number of 40 bits, the lowest byte first. It is read in the same two pieces in which it is written, four bytes and
+/// one, because a processor waits when it reads other pieces of what it has just written.
 pub(crate) type Wide = [u8; 5];
 
 impl Cell for Wide {

@@ -13,23 +13,22 @@ use hprof::{
 };
 use rustc_hash::FxHashMap;
 
-/// Everything the later passes ask about classes.
+/// What later passes need of classes.
 #[derive(Debug)]
 pub(crate) struct ClassTable {
     pub(crate) classes: Vec<ClassInfo>,
     pub(crate) by_id: IdTable,
-    /// Class of the arrays of each primitive type.
+    /// The array class of each primitive type.
     pub(crate) primitive: [u32; 12],
     /// `java.lang.Class`.
     pub(crate) class_class: u32,
-    /// Per class: offsets of the references in an instance's field bytes, without the referents
-    /// that do not count.
+    /// Per class: offsets of the references in an instance's field bytes, without the referents that are ignored.
     pub(crate) references: Vec<Box<[u32]>>,
     /// Per class: shallow size of its class object.
     pub(crate) class_object_size: Vec<u64>,
     /// Size of each `jdk.internal.vm.StackChunk`, by id: the only instances that differ in size.
     pub(crate) stack_chunks: FxHashMap<u64, u64>,
-    /// Share of gap samples that agree with the sizes, and their number.
+    /// The share of sampled distances between objects that agree with the sizes, and their number.
     pub(crate) confidence: (f64, u64),
 }
 
@@ -79,7 +78,7 @@ impl ClassTable {
         table
     }
 
-    /// One entry per class id that is dumped or that objects name, by id.
+    /// One entry for each class id that has a record or that objects refer to, by id.
     fn declare(symbols: &Symbols<'_>, tallies: &Tallies) -> ClassTable {
         let mut all: Vec<(u64, bool)> = tallies.class_dumps.iter().map(|c| (c.0, true)).collect();
         all.extend(tallies.classes.iter().map(|c| (c.id, false)));
@@ -156,7 +155,7 @@ impl ClassTable {
         }
     }
 
-    /// A class that is its own ancestor loses that superclass, so that every later walk ends.
+    /// Removes the superclass of a class that is its own ancestor, so that every later walk ends.
     fn cut_cycles(&mut self, diagnostics: &mut Diagnostics) {
         let mut state = vec![0u8; self.classes.len()]; // 0 new, 1 on the path, 2 done
         let mut path = Vec::new();
@@ -185,7 +184,7 @@ impl ClassTable {
         }
     }
 
-    /// Classes so that every superclass comes before its subclasses.
+    /// The classes in an order in which every superclass comes before its subclasses.
     fn parents_first(&self) -> Vec<usize> {
         let mut done = vec![false; self.classes.len()];
         let mut order = Vec::with_capacity(self.classes.len());
@@ -210,7 +209,7 @@ impl ClassTable {
                 .iter()
                 .position(|c| c.name == name && c.loader.is_null());
             let index = dumped.unwrap_or_else(|| {
-                // The agent dumps no class for int[]; its LOAD_CLASS may still name one.
+                // The agent writes no class record for int[]; a LOAD_CLASS may still have its name.
                 let id = symbols
                     .loaded
                     .iter()
@@ -257,7 +256,7 @@ impl ClassTable {
         let stated_sizes = self.classes.iter().any(|c| {
             c.name == "java.lang.Object" && c.dumped && c.stated_size > 0 && c.fields.is_empty()
         });
-        // A class that the VM has loaded since JDK 16.
+        // A class that the VM always loads since JDK 16.
         let packs = rules.model == LayoutModel::Measured
             && self
                 .classes
@@ -273,7 +272,7 @@ impl ClassTable {
             let above = info.super_class.map(|s| s.0 as usize);
             let inherited = above.map_or(0, |s| u64::from(self.classes[s].field_bytes));
             let own: u64 = info.fields.iter().map(|f| f.kind.size(8) as u64).sum();
-            // Field bytes in the file use the id width for references.
+            // In the file, references among field bytes have the width of ids.
             let own_file = own - self.narrow_ids(index, rules);
             let fields = match rules.model {
                 LayoutModel::Measured => Fields::of(info, packs, rules.id_bytes),
@@ -314,7 +313,7 @@ impl ClassTable {
                         formula
                     };
                     if size > formula {
-                        // Padding of contended fields: subclasses have it too.
+                        // Subclasses also have the padding of contended fields.
                         before_rounding[index] = size;
                         if packs {
                             layouts[index] = if GapVotes::CONTENDED.contains(&(size - formula)) {
@@ -340,7 +339,7 @@ impl ClassTable {
         self.class_object_sizes(rules);
     }
 
-    /// A class without a record: the instances themselves show how many field bytes they have.
+    /// A class without a record: its instances show how many field bytes they have.
     fn undumped_sizes(&mut self, rules: &SizeRules, tallies: &Tallies) {
         for tally in tallies.classes.iter().filter(|t| t.instances > 0) {
             let Some(index) = self.by_id.get(tally.id) else {
@@ -355,8 +354,7 @@ impl ClassTable {
         }
     }
 
-    /// A StackChunk has a stack of `size` words behind its fields, and a bit per possible
-    /// reference in it.
+    /// A StackChunk has, after its fields, a stack of `size` words and a bit for each possible reference in it.
     fn stack_chunk_sizes(
         &mut self,
         data: &[u8],
@@ -386,7 +384,7 @@ impl ClassTable {
             let fixed = up(rules.header + fields + rules.reference + 8 + 4 + 1, 8);
             let size = up(fixed + words * 8 + bits.div_ceil(64) * 8, rules.alignment);
             let info = &mut self.classes[class as usize];
-            // The totals have counted it with the size of its class, which the file states.
+            // The totals have counted it with the size of its class in the file.
             info.shallow.0 = (info.shallow.0 + size).saturating_sub(info.instance_size.0);
             self.stack_chunks.insert(*id, size);
         }
@@ -433,8 +431,8 @@ impl ClassTable {
                     LayoutModel::Plain => k.size(rules.id_bytes as usize) as u64,
                     _ => rules.field(k),
                 };
-                // HotSpot lists the constant pool's resolved references and, in JDK 8, the lock of a
-                // class that is not initialized, as statics; they lie elsewhere. MAT counts them.
+                // HotSpot lists the constant pool's resolved references, and in JDK 8 the lock of a class that is not
+                // initialized, as statics. They are not stored in the class object, but MAT counts them.
                 let measured = rules.model == LayoutModel::Measured;
                 let of_vm = |(n, s): (usize, &StaticInfo)| {
                     s.name.starts_with('<') || s.name == "init_lock" && n + 1 == c.statics.len()
@@ -452,7 +450,7 @@ impl ClassTable {
     }
 
     fn reference_offsets(&mut self, tallies: &Tallies, ids: IdSize, strength: Strength) {
-        // The nearest class, from each one upwards, that has fields of its own.
+        // For each class, the nearest one among it and its superclasses that has fields of its own.
         let mut with_fields: Vec<Option<u32>> = vec![None; self.classes.len()];
         let mut kind: Vec<Option<RefKind>> = vec![None; self.classes.len()];
         for index in self.parents_first() {
@@ -470,7 +468,7 @@ impl ClassTable {
             let Some(index) = self.by_id.get(tally.id) else {
                 continue;
             };
-            // References behind the longest instance can never be read.
+            // References beyond the end of the longest instance are never read.
             let longest = tally.field_bytes;
             let skips = skips_referent(kind[index as usize], strength);
             let mut offsets = Vec::new();
@@ -511,7 +509,7 @@ impl ClassTable {
         let info = &mut self.classes[index];
         info.objects += tally.instances + tally.arrays;
         info.instance_bytes.0 += tally.field_bytes;
-        // The plain model counts the field bytes that are really there.
+        // The plain model counts the field bytes that the file has.
         let instances = match model {
             LayoutModel::Plain => tally.field_bytes,
             _ => tally.instances * info.instance_size.0,
@@ -594,8 +592,8 @@ pub(crate) fn value_bits(value: &Value<'_>) -> u64 {
     }
 }
 
-/// Size of an instance before the last rounding: MAT's formula, or the way in which HotSpot laid out
-/// fields until JDK 14 (eight-byte fields aligned, the hole before them filled with smaller ones).
+/// Size of an instance before the final rounding: MAT's formula, or the layout of HotSpot until JDK 14 (eight-byte
+/// fields are aligned, and smaller ones fill the gap before them).
 fn instance_bytes(fields: &Fields, above: Option<u64>, rules: &SizeRules) -> u64 {
     let sizes = || fields.ordinary.iter().map(|kind| rules.field(*kind));
     let own: u64 = sizes().sum();
@@ -604,7 +602,7 @@ fn instance_bytes(fields: &Fields, above: Option<u64>, rules: &SizeRules) -> u64
         (LayoutModel::Mat, Some(above)) => return up(own + above, rules.reference),
         _ => {}
     }
-    // A class begins behind its superclass, at the next place for a reference.
+    // The fields of a class begin after its superclass, at the next offset aligned for a reference.
     let start = match rules.model {
         LayoutModel::Measured => above.map_or(rules.header, |a| up(a, rules.reference)),
         _ => above.unwrap_or(rules.header),

@@ -1,6 +1,6 @@
-//! Conservative local variables ([`hprof::CONSERVATIVE_LOCALS`]): words of stacks that look like references, many of them
-//! left by calls that have ended. Each would split what other objects retain, as an exact root does; so only those count
-//! that name an object which nothing else reaches.
+//! Conservative local variables ([`hprof::CONSERVATIVE_LOCALS`]): words of stacks that look like references, many of
+//! them left by calls that have ended. As exact roots they would reduce the retained sizes of other objects. So only
+//! those count whose object nothing else reaches.
 
 use super::cell::Cell;
 use super::roots::Roots;
@@ -11,7 +11,7 @@ use crate::raw::Budget;
 use crate::{Control, HeapError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The references of the dump, as the search follows them.
+/// The references of the dump, in the form that the search follows.
 pub(crate) struct Edges<'a, C: Cell> {
     pub(crate) cells: &'a [C],
     pub(crate) rows: &'a [u8],
@@ -21,9 +21,9 @@ pub(crate) struct Edges<'a, C: Cell> {
 /// What conservative local variables add to the graph.
 #[derive(Default)]
 pub(crate) struct Locals {
-    /// Objects that a thread holds, by thread object.
+    /// Objects that a thread refers to, by thread object.
     pub(crate) of_threads: FxHashMap<u64, Vec<u64>>,
-    /// Roots, as the dump does not say whose they are.
+    /// Objects without a known thread, which become roots.
     pub(crate) roots: Vec<u64>,
     /// All of these objects.
     pub(crate) objects: FxHashSet<u64>,

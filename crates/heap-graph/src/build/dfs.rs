@@ -10,7 +10,7 @@ use crate::raw::{Budget, prefetch};
 use crate::{Control, HeapError};
 use rustc_hash::FxHashMap;
 
-/// What the search gives. Numbers are pre-order numbers; 0 is the virtual root.
+/// The result of the search. Numbers are pre-order numbers; 0 is the virtual root.
 pub(crate) struct Search<C: Cell> {
     /// Per number: the number of its parent in the search tree.
     pub(crate) parents: Tape<C>,
@@ -18,15 +18,15 @@ pub(crate) struct Search<C: Cell> {
     pub(crate) len: u64,
     /// Edges that were followed.
     pub(crate) edges: u64,
-    /// Edges that are not in the tree, class edges left out.
+    /// Edges that are not in the tree, without class edges.
     pub(crate) pairs: Pairs,
 }
 
-/// References that are decoded, and their cells fetched, at once.
+/// How many references are decoded, and their cells fetched, at a time.
 const BATCH: usize = 32;
 
-/// An object whose references are not all followed: its number, how many of its decoded targets wait on the
-/// pending stack, and the words of its [`RowReader`].
+/// An object whose references have not all been followed: its number, the number of its decoded targets on the pending
+/// stack, and the words of its [`RowReader`].
 type Open = [u64; 4];
 
 /// Entries on the pending stack: a target, with the lowest bit set for class edges.
@@ -45,8 +45,8 @@ struct Searcher<'a, C: Cell> {
     pending: Stack<C>,
 }
 
-/// Visits everything the roots reach. `cells` ends up with pre-order numbers. `more` has references, by object, that are
-/// not in its row.
+/// Visits all objects that the roots reach. Afterwards `cells` has pre-order numbers. `more` has references that are
+/// not in the row of their object, by object.
 pub(crate) fn search<C: Cell>(
     cells: &mut [C],
     rows: &[u8],

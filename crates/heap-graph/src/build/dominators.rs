@@ -1,6 +1,6 @@
-//! Immediate dominators by Semi-NCA (Georgiadis, Tarjan, Werneck): semidominators in reverse
-//! pre-order with path compression, then nearest common ancestors in pre-order. Iterative, so a
-//! list of any length is fine; only cross and back edges are evaluated.
+//! Immediate dominators by Semi-NCA (Georgiadis, Tarjan, Werneck): semidominators in reverse pre-order with path
+//! compression, then nearest common ancestors in pre-order. Iterative, so that linked lists of any length are possible.
+//! Only cross and back edges are evaluated.
 
 use super::cell::Cell;
 use super::dfs::Search;
@@ -9,16 +9,16 @@ use super::tape::Tape;
 use crate::raw::{BigVec, Budget, prefetch, trim};
 use crate::{Control, HeapError};
 
-/// The instances of the classes whose object is no root: the sources of implied class edges.
+/// The instances of the classes whose object is not a root: the sources of implied class edges.
 pub(crate) struct ClassEdges<'b, C: Cell> {
-    /// Pre-order number of a class object and its part of `sources`, highest number first.
+    /// Pre-order number of a class object and its range in `sources`, highest number first.
     lists: Vec<(u64, u64, u64)>,
     sources: BigVec<'b, C>,
 }
 
 impl<'b, C: Cell> ClassEdges<'b, C> {
-    /// `cells` holds pre-order numbers. `ordinal_of` gives the ordinal of the class of an object
-    /// that has an edge to its class, `u32::MAX` else.
+    /// `cells` has pre-order numbers. `ordinal_of` returns the ordinal of the class of an object that has an edge to
+    /// its class, and `u32::MAX` otherwise.
     pub(crate) fn collect(
         cells: &[C],
         class_objects: &[u64],
@@ -67,8 +67,7 @@ impl<'b, C: Cell> ClassEdges<'b, C> {
 /// Ancestor and label of a processed node, in one cache line.
 type Link<C> = [C; 2];
 
-/// The smallest label on the way from `node` up to the first ancestor that is not above `limit`,
-/// compressing the way.
+/// The smallest label on the path from `node` up to the first ancestor that is at most `limit`; compresses the path.
 #[inline]
 fn eval<C: Cell>(links: &mut [Link<C>], path: &mut Vec<u64>, node: u64, limit: u64) -> u64 {
     let [mut ancestor, label] = links[node as usize];
@@ -100,11 +99,11 @@ struct Pass<'a, C: Cell> {
 }
 
 impl<C: Cell> Pass<'_, C> {
-    /// The smallest number that an edge in the bucket gives, or `parent`.
+    /// The smallest candidate from the edges in the bucket, or `parent` if that is smaller.
     #[inline]
     fn explicit(&mut self, w: u64, parent: u64, bucket_start: u64, grouped: &Grouped<C>) -> u64 {
         if w >= bucket_start + 12 {
-            // The links that a node a little further down will need.
+            // Fetches the links that a node a few steps later needs.
             for source in grouped.of(w - 12) {
                 prefetch(self.links, source.get() as usize);
             }
@@ -125,7 +124,7 @@ impl<C: Cell> Pass<'_, C> {
         }
     }
 
-    /// The same for the instances of a class object; nothing is smaller than the virtual root.
+    /// The same for the instances of a class object; stops at the virtual root, which is the smallest.
     fn implied(&mut self, w: u64, mut best: u64, sources: &[C]) -> u64 {
         for (k, source) in sources.iter().enumerate() {
             if best == 0 {
@@ -190,7 +189,7 @@ fn semidominators<C: Cell>(
     let mut links = BigVec::<Link<C>>::zeroed(n as usize, budget).map_err(io())?;
     let mut semi = Tape::new(n, budget).map_err(io())?;
     semi.len = n;
-    // Another thread groups the edges of the next bucket meanwhile.
+    // Meanwhile another thread groups the edges of the next bucket.
     std::thread::scope(|scope| {
         let (send, receive) = std::sync::mpsc::sync_channel(0);
         let (done, spare) = std::sync::mpsc::channel::<Grouped<C>>();

@@ -1,18 +1,19 @@
-//! What the second pass learns of each object besides its references. Nothing reads it before the search has begun, so
-//! in a large heap it goes to unlinked temporary files: what is known of objects with successive numbers is written at once,
-//! and read in the same way. (Pages of a mapping would be memory of this process until the kernel has written them.)
+//! Facts about each object that the second pass finds besides references. They are not read before the search has
+//! begun, so those of a large heap go to unlinked temporary files. Facts about objects with successive numbers are
+//! written and read in one call. (Pages of a mapping would count as memory of this process until the kernel has written
+//! them.)
 
 use crate::raw::{BigVec, Budget, Plain, Shareable, SharedSlice, bytes_of, bytes_of_mut};
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
 
-/// Objects whose facts are read at once, and the most that a worker collects.
+/// Objects whose facts are read in one call, and the most that a worker collects.
 pub(crate) const BLOCK: usize = 1 << 14;
-/// Fewer elements than these are stored by the mapping of the file, without a call of the system.
+/// Fewer elements than this are stored through the mapping of the file, without a system call.
 const FEW: usize = 64;
 
-/// An array with an element per object: in memory, or in a file that is mapped, too.
+/// An array with an element per object: in memory, or in a file that is also mapped.
 pub(crate) struct Facts<'b, T: Plain> {
     array: BigVec<'b, T>,
     file: Option<File>,
@@ -86,7 +87,7 @@ impl<T: Shareable> SharedFacts<'_, T> {
     }
 }
 
-/// What is known of all objects. An array is empty when all elements would be zero, or the same.
+/// The facts about all objects. An array is empty if all its elements would be zero or equal.
 pub(crate) struct ObjectFacts<'b> {
     /// Class of each object, low and high bits.
     class_low: Facts<'b, u16>,
@@ -176,7 +177,7 @@ impl<'b> ObjectFacts<'b> {
     }
 }
 
-/// What is known of all objects, while several threads write it.
+/// The facts about all objects while several threads write them.
 pub(crate) struct SharedObjectFacts<'a> {
     class_low: SharedFacts<'a, u16>,
     class_high: SharedFacts<'a, u8>,
@@ -184,7 +185,7 @@ pub(crate) struct SharedObjectFacts<'a> {
     traces: SharedFacts<'a, u32>,
 }
 
-/// What one worker knows of objects with successive numbers.
+/// Facts of one worker about objects with successive numbers.
 #[derive(Default)]
 pub(crate) struct Run {
     first: u64,
@@ -195,7 +196,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Adds an object. What is not its neighbour is stored before.
+    /// Adds an object. If it does not follow the collected ones, these are stored first.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -224,7 +225,7 @@ impl Run {
         stored
     }
 
-    /// Stores what was collected.
+    /// Stores the collected facts.
     ///
     /// # Errors
     /// When a file cannot be written.

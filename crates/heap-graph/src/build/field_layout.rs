@@ -1,17 +1,16 @@
-//! Where HotSpot puts the fields of a class since JDK 15: the widest first and references last, each
-//! into the smallest hole that it fits into, those of superclasses included
-//! (`FieldLayoutBuilder::compute_regular_layout`). Before, a class began behind its superclass.
+//! The layout of fields in HotSpot since JDK 15: the widest fields first and references last, each in the smallest gap
+//! that it fits into, including gaps of superclasses (`FieldLayoutBuilder::compute_regular_layout`). Until JDK 14 the
+//! fields of a class began after those of its superclass.
 
 use super::platform::{Fields, PADDING};
 use crate::layout::{SizeRules, up};
 use hprof::BasicType;
 use std::cmp::Reverse;
 
-/// Holes that are remembered: real classes have one or two, and a made-up chain of classes must not
-/// make more of them.
+/// Gaps that are remembered. Real classes have one or two; a crafted chain of classes must not create more.
 const HOLES: usize = 8;
 
-/// The bytes of an object that are taken.
+/// The used bytes of an object.
 #[derive(Clone, Debug)]
 pub(super) struct FieldLayout {
     end: u64,
@@ -40,7 +39,7 @@ impl FieldLayout {
         }
     }
 
-    /// Bytes of an object before the last rounding.
+    /// Bytes of an object before the final rounding.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -111,11 +110,11 @@ mod tests {
         }
     }
 
-    /// Computed by hand from the rules; JVMs are asked by the matrix of the command line's tests.
+    /// Computed by hand from the rules; the matrix of the command line's tests compares with JVMs.
     #[test]
     fn holes_are_filled_also_those_of_superclasses_since_jdk_15() {
         for (header, reference, classes, want) in [
-            // The int goes before the long, whichever class has it.
+            // The int comes before the long, in whichever class it is.
             (12, 4, &[&[Long, Int][..]][..], 24),
             (12, 4, &[&[Long], &[Int]], 24),
             (12, 4, &[&[Boolean], &[Boolean, Short]], 16),

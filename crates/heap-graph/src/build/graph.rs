@@ -21,7 +21,7 @@ use crate::{Control, HeapError, Options};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Everything the graph is built from.
+/// The input of the graph.
 pub(crate) struct Job<'a> {
     pub(crate) mapped: &'a Mapped<'a>,
     pub(crate) path: &'a Path,
@@ -40,7 +40,7 @@ pub(crate) struct Job<'a> {
 struct Rows<'b, C: Cell> {
     cells: BigVec<'b, C>,
     rows: BigVec<'b, u8>,
-    /// Class objects that are no roots, by ordinal.
+    /// Class objects that are not roots, by ordinal.
     class_objects: Vec<u64>,
     class_ordinal: Vec<u32>,
     virtual_threads: Vec<(u64, u64)>,
@@ -48,8 +48,8 @@ struct Rows<'b, C: Cell> {
 }
 
 impl Job<'_> {
-    /// Builds the graph and writes its sections; numbers of 32 bits first, of 40 where those are
-    /// too small.
+    /// Builds the graph and writes its sections: with numbers of 32 bits, and again with 40 bits if these are too
+    /// small.
     pub(crate) fn run(&self, index: &mut IndexWriter) -> Result<Reached, HeapError> {
         let numbers = self.objects.ids.len + 2;
         if numbers < u32::LIMIT
@@ -67,7 +67,7 @@ impl Job<'_> {
         Err(HeapError::io("graph")(std::io::Error::other(error)))
     }
 
-    /// `None` when this width is too small.
+    /// `None` if this width is too small.
     fn run_width<C: Cell>(&self, index: &mut IndexWriter) -> Result<Option<Reached>, HeapError> {
         let Some(found) = self.references::<C>()? else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Job<'_> {
         } = found;
         let phases = &self.options.phases;
         phases.begin("search");
-        // The search is one thread's work; meanwhile another writes what is known already.
+        // One thread searches; meanwhile another one writes the sections that are complete.
         let (search, written) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| output::objects(index, self, facts));
             let edges = Edges {
@@ -136,8 +136,8 @@ impl Job<'_> {
         Ok(Some(reached))
     }
 
-    /// The edges from objects to their classes. The index is mapped for this time only: its pages would be memory of this
-    /// process as long as they are not on the disk.
+    /// The edges from objects to their classes. The index is mapped only meanwhile, because its pages count as memory
+    /// of this process until they are on the disk.
     fn class_edges<C: Cell>(
         &self,
         index: &mut IndexWriter,
@@ -148,8 +148,8 @@ impl Job<'_> {
         self.control.report("class edges", 0, 0);
         let view = index.view().map_err(HeapError::io("index"))?;
         let sizes = Sizes::view(&view, self.map.len(), self.table);
-        // A class edge of the model: class objects have none to java.lang.Class in the plain one,
-        // and primitive arrays only in MAT's.
+        // Whether the model has this class edge: class objects have none to java.lang.Class in the plain model, and
+        // primitive arrays have one only in MAT's.
         let plain = self.options.layout == LayoutModel::Plain;
         let mat = self.options.layout == LayoutModel::Mat;
         let ordinal_of = |object: u64| {
@@ -165,8 +165,8 @@ impl Job<'_> {
         ClassEdges::collect(cells, class_objects, &ordinal_of, self.budget)
     }
 
-    /// Fails when the dump changed while it was read, or a temporary file could not be written: what
-    /// was built is not what the next phase expects.
+    /// Fails if the dump changed while it was read, or a temporary file could not be written: the results so far are
+    /// then not valid input for the next phase.
     fn check(&self) -> Result<(), HeapError> {
         self.mapped.check(self.path)?;
         self.budget
@@ -174,7 +174,7 @@ impl Job<'_> {
             .map_err(HeapError::io("arrays of the graph"))
     }
 
-    /// The second pass, and the sections that come out of it.
+    /// Runs the second pass and writes its sections.
     fn references<C: Cell>(&self) -> Result<Option<Rows<'_, C>>, HeapError> {
         let io = || HeapError::io("references");
         let phases = &self.options.phases;
@@ -184,8 +184,8 @@ impl Job<'_> {
         let classes = self.table.classes.len();
         let traces = self.objects.tallies.one_trace.is_none();
         let mut facts = ObjectFacts::new(n, classes, traces, self.budget).map_err(io())?;
-        // Address space only: rows take a third of the dump at most, but each worker's blocks and
-        // the longest arrays must fit.
+        // This only reserves address space: rows take at most a third of the dump, but the blocks of each worker and
+        // the longest arrays must fit, too.
         let room = self.mapped.data.len() * 3 + (1 << 24);
         let mut rows = BigVec::<u8>::reserve(room, n * 8, self.budget).map_err(io())?;
         let (class_objects, class_ordinal) = self.class_nodes();
@@ -256,7 +256,7 @@ impl Job<'_> {
             .map_or(u32::MAX, |i| i as u32)
     }
 
-    /// The class objects that are in the dump and no roots, and each class's ordinal among them.
+    /// The class objects that are in the dump and not roots, and the ordinal of each class among them.
     fn class_nodes(&self) -> (Vec<u64>, Vec<u32>) {
         let mut objects = Vec::new();
         let ordinal = self.table.classes.iter().map(|class| {

@@ -1,8 +1,8 @@
-//! What groups of objects retain (the sum over members that no other member dominates): each
-//! class, each class with its subclasses, each package, loader and allocation site.
+//! Retained sizes of groups of objects: each class, each class with its subclasses, each package, loader and allocation
+//! site. The retained size of a group is the sum over the members that no other member dominates.
 //!
-//! All by one sweep over the dominator tree in pre-order: a member counts when no other member of
-//! its group is open.
+//! All are computed in one sweep over the dominator tree in pre-order: a member counts if no other member of its group
+//! is open.
 
 use super::classes::ClassTable;
 use crate::model::{GroupSums, SiteSums};
@@ -15,16 +15,16 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// No superclass.
 const NONE: u32 = u32::MAX;
 
-/// An object counts for so many classes, its own and those above it: no program has more.
+/// Maximum superclass depth; deeper ancestors are ignored. No program has more.
 const DEEPEST: usize = 1024;
 
-/// Nodes that are handed to the other thread at once.
+/// How many nodes are passed to the other thread at a time.
 const CHUNK: usize = 1 << 13;
 
-/// The sums of all groups, fed with all objects in the pre-order of the dominator tree.
+/// The sums of all groups. Receives all objects in the pre-order of the dominator tree.
 pub(crate) struct Groups<'s> {
     by_owner: ByOwner,
-    /// `None` while another thread has it.
+    /// `None` if another thread has it.
     by_kind: Option<ByKind>,
     other: Option<Other<'s>>,
     chunk: Vec<Node>,
@@ -33,13 +33,13 @@ pub(crate) struct Groups<'s> {
 /// Another thread that adds up some of the groups.
 struct Other<'s> {
     chunks: SyncSender<Vec<Node>>,
-    /// Chunks that it is done with.
+    /// Chunks that it has finished, for reuse.
     spare: Receiver<Vec<Node>>,
     thread: ScopedJoinHandle<'s, ByKind>,
 }
 
 impl<'s> Groups<'s> {
-    /// With another thread in this scope if `threads` allow it.
+    /// Uses another thread in this scope if `threads` is more than 1.
     pub(crate) fn new<'e>(
         table: &ClassTable,
         sites: bool,
@@ -53,7 +53,7 @@ impl<'s> Groups<'s> {
             let thread = scope.spawn(move || {
                 for chunk in received {
                     chunk.iter().for_each(|node| by_kind.step(node));
-                    // At the end of the sweep the receiver is gone.
+                    // At the end of the sweep the receiver has been dropped.
                     let _ = done.send(chunk);
                 }
                 by_kind
@@ -89,7 +89,7 @@ impl<'s> Groups<'s> {
         }
         if let Some(other) = &self.other {
             let next = other.spare.try_recv();
-            // It ends early only by a panic, which `finish` passes on.
+            // The thread ends early only by a panic, which `finish` passes on.
             let _ = other.chunks.send(chunk);
             chunk = next.unwrap_or_else(|_| Vec::with_capacity(CHUNK));
         }
@@ -97,7 +97,7 @@ impl<'s> Groups<'s> {
         self.chunk = chunk;
     }
 
-    /// What each class retains, and the other groups.
+    /// The retained size of each class, and the other groups.
     pub(crate) fn finish(mut self) -> (Vec<u64>, GroupSums) {
         self.pass_on();
         let joined = self.other.map(|other| {
@@ -121,7 +121,7 @@ impl<'s> Groups<'s> {
     }
 }
 
-/// An object as the sweep passes it.
+/// An object in the sweep.
 pub(crate) struct Node {
     pub(crate) at: u64,
     pub(crate) class: u32,
@@ -135,7 +135,7 @@ pub(crate) struct Node {
 
 /// The sums of groups that lie inside each other.
 struct Nested {
-    /// Open subtrees: end, group, sum at its begin.
+    /// Open subtrees: end, group, sum at the beginning.
     open: Vec<(u64, u32, u64)>,
     is_open: Vec<bool>,
     retained: Vec<u64>,
@@ -175,7 +175,7 @@ impl Nested {
         }
     }
 
-    /// An object that is a member of this group alone.
+    /// An object that is a member of only this group.
     #[inline]
     fn step(&mut self, node: &Node, group: u32) {
         self.close(node.at);
@@ -224,7 +224,7 @@ impl<K: Clone + Eq + Hash> Named<K> {
     }
 }
 
-/// What the class of an object decides, with class objects under the class that they are.
+/// Groups by class, package and loader. A class object counts for the class that it represents.
 struct ByOwner {
     classes: Nested,
     packages: Named<String>,
@@ -257,12 +257,12 @@ impl ByOwner {
     }
 }
 
-/// What an object is an instance of, and where it was allocated.
+/// Groups by class with subclasses, and by allocation site.
 struct ByKind {
-    /// Superclass of each class, [`NONE`] for none; no circles.
+    /// Superclass of each class, [`NONE`] for none; without cycles.
     above: Vec<u32>,
     superclasses: Nested,
-    /// When objects have different ones.
+    /// If objects have different sites.
     sites: Option<Sites>,
 }
 
@@ -288,7 +288,7 @@ impl ByKind {
         self.superclasses.close(node.at);
         let mut class = node.class;
         for _ in 0..DEEPEST {
-            // Whatever opened it has opened those above, too.
+            // The object that opened this group has opened those of the superclasses, too.
             if class == NONE || self.superclasses.is_open[class as usize] {
                 break;
             }

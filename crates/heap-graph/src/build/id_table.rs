@@ -1,4 +1,4 @@
-//! A flat hash table from class id to a small number: the look-up on the hot path of both passes.
+//! A flat hash table from class id to a small number, for the hot path of both passes.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ pub(crate) struct IdTable {
     entries: Vec<(u64, u32)>,
     len: usize,
     zero: Option<u32>,
-    /// Ids that found no place near their own: addresses never do, but ids can be made to.
+    /// Ids without a free slot near their first one. This never happens with addresses, but ids can be crafted for it.
     crowded: BTreeMap<u64, u32>,
 }
 
-/// Places that are examined for an id.
+/// How many slots are examined for an id.
 const NEAR: usize = 64;
 
 impl IdTable {
@@ -25,7 +25,7 @@ impl IdTable {
         }
     }
 
-    /// The place of an id, or one for it.
+    /// The slot of an id, or a free one for it.
     #[inline(always)]
     fn slot(&self, id: u64) -> Option<usize> {
         let mask = self.entries.len() - 1;

@@ -1,9 +1,9 @@
-//! From a dump to an index, phase by phase. Memory of one phase is gone before the next begins;
-//! what later phases need again is read from the index file itself.
+//! Builds an index from a dump, phase by phase. Each phase frees its memory before the next begins; what later phases
+//! need again is read from the index file.
 //!
-//! 1. map: hop over the top-level records, names and stacks ([`symbols`]).
-//! 2. objects: which ids, how many of each class, roots, sizes ([`objects`], [`classes`]).
-//! 3. references: rows of numbers ([`references`]).
+//! 1. map: read the headers of the top-level records, names and stacks ([`symbols`]).
+//! 2. objects: ids, number of objects per class, roots, sizes ([`objects`], [`classes`]).
+//! 3. references: a row of object numbers per object ([`references`]).
 //! 4. search and dominators in pre-order numbers ([`dfs`], [`dominators`]).
 //! 5. the dominator tree in pre-order ([`tree`]); retained sizes, per object ([`retained`]), per class and
 //!    other group ([`groups`]).
@@ -55,7 +55,7 @@ use std::path::Path;
 use symbols::Symbols;
 use units::{Input, PassResult, run_pass, units_of};
 
-/// What the first screen needs.
+/// The part of the index that the first screen needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub(crate) summary: Summary,
@@ -67,11 +67,11 @@ pub(crate) struct Meta {
     pub(crate) id_shift: u32,
     /// Class objects: object number and class, by object.
     pub(crate) class_objects: Vec<(u64, u32)>,
-    /// The trace serial of all objects, when they have the same.
+    /// The trace serial of all objects, if they have the same.
     pub(crate) one_trace: Option<u32>,
 }
 
-/// What later questions need.
+/// The part of the index that only later questions need.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Detail {
     pub(crate) roots: Vec<RootInfo>,
@@ -82,11 +82,11 @@ pub(crate) struct Detail {
     /// Android: file offset from which on objects are in this heap.
     pub(crate) heap_switches: Vec<(u64, u32)>,
     pub(crate) heap_names: Vec<(u32, String)>,
-    /// Objects that a thread's stack holds: thread object, object, kind, frame.
+    /// References from stacks: thread object, object, kind, frame.
     pub(crate) thread_locals: Vec<(u64, u64, HeapTag, u32)>,
 }
 
-/// A dump with its top-level records read.
+/// A dump whose top-level records have been read.
 pub(crate) struct Mapped<'a> {
     pub(crate) source: &'a Source,
     pub(crate) data: &'a [u8],
@@ -114,7 +114,7 @@ pub(crate) fn map<'a>(source: &'a Source, names_only: bool) -> Result<Mapped<'a>
     })
 }
 
-/// The first pass done: objects, classes, ids.
+/// The result of the first pass: objects, classes, ids.
 pub(crate) struct Objects {
     pub(crate) rules: SizeRules,
     pub(crate) tallies: Tallies,
@@ -123,7 +123,7 @@ pub(crate) struct Objects {
 }
 
 impl Mapped<'_> {
-    /// Fails when the dump changed while it was read.
+    /// Fails if the dump changed while it was read.
     pub(crate) fn check(&self, path: &Path) -> Result<(), HeapError> {
         self.source.check().map_err(|why| HeapError::Changed {
             path: path.display().to_string(),
@@ -131,7 +131,7 @@ impl Mapped<'_> {
         })
     }
 
-    /// The snapshot requested, from 0.
+    /// The requested snapshot, from 0.
     pub(crate) fn choose_snapshot(&self, path: &Path, wanted: u32) -> Result<u32, HeapError> {
         let found = self.map.snapshots;
         let path = path.display().to_string();
@@ -159,8 +159,8 @@ impl Mapped<'_> {
         Ok(wanted.saturating_sub(1))
     }
 
-    /// Runs the first pass. Ids that lie oddly, or that two workers both saw, make it run again
-    /// with finer slots, or with one worker.
+    /// Runs the first pass. It runs again with finer slots if ids are not aligned, and with one worker if two workers
+    /// found the same id.
     pub(crate) fn objects(
         &self,
         units: &[Stretch],
@@ -222,7 +222,7 @@ impl Mapped<'_> {
         }
     }
 
-    /// Totals and findings that need no graph.
+    /// Totals and findings that do not need the graph.
     pub(crate) fn summary(
         &self,
         snapshot: u32,
@@ -283,11 +283,11 @@ fn object_counts(tallies: &Tallies, table: &ClassTable) -> ObjectCounts {
     }
 }
 
-/// Class objects are counted with `java.lang.Class`, except in the plain model, whose rows are
-/// those of the reference reader: instances and arrays only.
+/// Class objects are counted as instances of `java.lang.Class`. In the plain model rows are those of the reference
+/// reader: instances and arrays only.
 fn class_object_bytes(table: &ClassTable, model: LayoutModel) -> u64 {
     if model != LayoutModel::Plain {
-        return 0; // Already in the row of java.lang.Class.
+        return 0; // It is already in the row of java.lang.Class.
     }
     class_object_total(table)
 }
@@ -511,7 +511,7 @@ pub(crate) fn note_findings(
     }
 }
 
-/// An id that is not in the dump is no object.
+/// An id that is not in the dump is not an object.
 pub(crate) fn rank(map: &IdMap<'_>, id: ObjectId) -> Option<ObjIdx> {
     if id.is_null() {
         None

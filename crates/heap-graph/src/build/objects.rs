@@ -1,5 +1,4 @@
-//! The first pass: which objects there are, how many of each class, which roots, and how far
-//! apart objects lie.
+//! The first pass finds the objects, their number per class, the roots, and the distances between objects.
 
 use super::id_table::IdTable;
 use super::units::UnitVisitor;
@@ -10,7 +9,7 @@ use hprof::{
     PrimitiveArray, Root, Serial,
 };
 
-/// What one class id stood for in this pass.
+/// The counts for one class id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClassTally {
     pub(crate) id: u64,
@@ -40,11 +39,11 @@ pub(crate) struct RawRoot {
 /// A worker of the first pass.
 pub(crate) struct ObjectPass<'a> {
     rules: &'a SizeRules,
-    /// `None` when ids are not wanted (the quick histogram).
+    /// `None` if ids are not needed (the quick histogram).
     pub(crate) ids: Option<IdSetBuilder>,
     table: IdTable,
     pub(crate) classes: Vec<ClassTally>,
-    /// The class before and its slot.
+    /// The previous class and its slot.
     last: Option<(u64, u32)>,
     pub(crate) primitives: [PrimitiveTally; 12],
     /// Class id and offset of the CLASS_DUMP.
@@ -59,13 +58,13 @@ pub(crate) struct ObjectPass<'a> {
     repetitions: Vec<u64>,
     /// Smallest and largest trace serial.
     pub(crate) traces: (u32, u32),
-    /// Added to every offset.
+    /// Is added to every offset.
     base: u64,
-    /// The instance before (offset, id, class slot), whose distance to the next object is its size.
+    /// The previous instance (offset, id, class slot); the distance to the next object is its size.
     before: Option<(u64, u64, u32)>,
 }
 
-/// The span of the traces of no object.
+/// The range of trace serials if there are no objects.
 const NO_TRACES: (u32, u32) = (u32::MAX, 0);
 
 impl<'a> ObjectPass<'a> {
@@ -117,7 +116,7 @@ impl<'a> ObjectPass<'a> {
         slot
     }
 
-    /// Notes an object; false if its id was seen before.
+    /// Adds an object; false if its id was seen before.
     #[inline(always)]
     fn object(&mut self, at: FileOffset, id: u64, trace: Serial) -> bool {
         self.traces = span(self.traces, (trace.0, trace.0));
@@ -235,14 +234,14 @@ pub(crate) struct Tallies {
     pub(crate) stack_chunks: Vec<(u64, u64)>,
     /// Offsets of the records that repeat an id, ascending: the first record of an id counts.
     pub(crate) repetitions: Vec<u64>,
-    /// The trace serial of all objects when they have the same, as in the dumps of a VM.
+    /// The trace serial of all objects if they have the same, as in the dumps of a VM.
     pub(crate) one_trace: Option<u32>,
     /// In file order.
     pub(crate) heap_switches: Vec<(u64, u32, ObjectId)>,
 }
 
 impl Tallies {
-    /// Finds the neighbours by address of the objects that classes are measured by.
+    /// Finds the next object by address for each object that a class is measured by.
     pub(crate) fn measure(&mut self, ids: &FinishedIds) {
         let directory = Directory::new(&ids.numbers);
         let map = IdMap::new(ids.shift, ids.len, &ids.blocks, &ids.numbers, &directory);
@@ -260,7 +259,7 @@ fn span(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// Adds up what the workers found; gives their id sets too.
+/// Adds up the results of the workers; also returns their sets of ids.
 pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>) {
     let mut sum = Tallies {
         counts: vec![0; 256],

@@ -26,7 +26,7 @@ pub(crate) fn class_object_set(table: &ClassTable, map: &IdMap<'_>) -> Bits {
     set
 }
 
-/// Writes classes, shallow sizes and file positions; gives the size of all objects in units.
+/// Writes classes, shallow sizes and file positions; returns the size of all objects in units.
 pub(crate) fn objects(
     index: &mut IndexWriter,
     job: &Job<'_>,

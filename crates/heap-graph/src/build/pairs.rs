@@ -1,7 +1,7 @@
-//! Cross and back edges of the depth-first search, kept by target until the reverse pass wants
-//! them: buckets of 65,536 targets, each a byte stream. A pair takes two bytes for the target
-//! and, because sources come in visiting order, two or three for the source. As they are not read before
-//! the search has ended, those of a large heap go to an unlinked temporary file.
+//! Cross and back edges of the depth-first search, kept by target until the reverse pass reads them: a byte stream for
+//! each bucket of 65,536 targets. A pair takes two bytes for the target and two or three for the source, because
+//! sources are in visiting order. They are not read before the search has ended, so those of a large heap go to an
+//! unlinked temporary file.
 
 use super::cell::Cell;
 use super::varint::{put, take, unzigzag, zigzag};
@@ -11,12 +11,12 @@ use std::fs::File;
 use std::io;
 
 const BUCKET_BITS: u32 = 16;
-/// Chunks are this long, so that growing never copies and never doubles.
+/// Length of a chunk. A stream grows by chunks, without copying or doubling.
 const CHUNK: usize = 1 << 13;
 /// Longest encoded pair.
 const PAIR: usize = 12;
 
-/// A chunk that another pair does not fit into.
+/// A full chunk, which no further pair fits into.
 #[derive(Debug)]
 enum Full {
     Memory(Box<[u8]>),
@@ -83,7 +83,7 @@ impl Pairs {
         self.len += 1;
     }
 
-    /// Puts the chunk of a bucket away, if it has one, and begins another.
+    /// Stores the present chunk of a bucket, if it has one, and begins another.
     #[cold]
     #[inline(never)]
     fn next_chunk(&mut self, bucket: usize) {
@@ -121,7 +121,7 @@ impl Pairs {
         self.buckets.len()
     }
 
-    /// Takes a bucket out, its sources grouped by target.
+    /// Removes a bucket and returns its sources grouped by target.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -135,7 +135,7 @@ impl Pairs {
         for t in 2..starts.len() {
             starts[t] += starts[t - 1];
         }
-        // No more than this: most buckets are small, and one may be as large as half of the heap.
+        // Reserves only what is needed: most buckets are small, and one may be as large as half of the heap.
         sources.clear();
         sources.reserve_exact(taken.len as usize);
         sources.resize(taken.len as usize, C::default());

@@ -1,12 +1,11 @@
-//! Two small ways to use the other core: blocks in any order, and blocks computed ahead but
-//! consumed in order.
+//! Two ways to use several cores: blocks in any order, and blocks that are computed ahead but consumed in order.
 
 use crate::HeapError;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 
-/// Runs `work` for every block, on `threads` threads, in any order. Each thread has a value of its own that it reuses.
+/// Runs `work` for every block, on `threads` threads, in any order. Each thread reuses a value of its own.
 pub(crate) fn blocks<S: Default>(
     count: usize,
     threads: usize,
@@ -37,8 +36,8 @@ pub(crate) fn blocks<S: Default>(
     done.map_err(HeapError::io("parallel work"))
 }
 
-/// Computes blocks on other threads and hands them to `consume` in order. `compute` gets the result of an earlier block to
-/// overwrite.
+/// Computes blocks on other threads and passes them to `consume` in order. `compute` receives the result of an earlier
+/// block to overwrite.
 pub(crate) fn in_order<R: Default + Send>(
     count: usize,
     threads: usize,

@@ -1,21 +1,21 @@
-//! What HotSpot knows of classes of the platform and no dump says: fields that it adds to them
-//! (`ALL_INJECTED_FIELDS` of its `javaClasses.hpp`), and fields with a cache line of their own.
+//! Facts about classes of the platform that no dump states: fields that HotSpot adds to them (`ALL_INJECTED_FIELDS` in
+//! its `javaClasses.hpp`), and fields with a cache line of their own.
 
 use crate::ClassInfo;
 use crate::layout::{SizeRules, up};
 use hprof::BasicType;
 use std::cmp::Reverse;
 
-/// Bytes before and behind `@Contended` fields.
+/// Bytes of padding before and after `@Contended` fields.
 pub(super) const PADDING: u64 = 128;
 
-/// The fields of a class as they lie in the heap.
+/// The fields of a class in the heap.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) ordinary: Vec<BasicType>,
-    /// Fields with a cache line of their own behind the others.
+    /// Fields with a cache line of their own, after the others.
     pub(super) contended: Vec<BasicType>,
-    /// Whether JDK 8 to 14 put references first and left the hole behind them alone.
+    /// Whether JDK 8 to 14 put references first and did not fill the gap after them.
     pub(super) references_first: bool,
 }
 
@@ -54,8 +54,8 @@ impl Fields {
         fields
     }
 
-    /// Where an object ends whose ordinary fields end here: contended ones follow each other between
-    /// two paddings, and no hole is filled.
+    /// The end of an object whose ordinary fields end at `end`: contended fields follow between two paddings, and no
+    /// gap is filled.
     pub(super) fn contended_end(&self, end: u64, rules: &SizeRules) -> u64 {
         if self.contended.is_empty() {
             return end;
@@ -99,8 +99,8 @@ fn is_apart(name: &str) -> bool {
     APART.contains(&name)
 }
 
-/// Most bytes of fields that HotSpot adds to a class beyond those of [`Fields::of`]. Other classes
-/// have none, but older VMs leave a hole of up to eight bytes between a class and its superclass.
+/// The most bytes of fields that HotSpot adds to a class besides those of [`Fields::of`]. Other classes have none, but
+/// older VMs leave a gap of up to eight bytes between the fields of a class and those of its superclass.
 pub(super) fn most_injected(name: &str) -> u64 {
     match name {
         "java.lang.Class"

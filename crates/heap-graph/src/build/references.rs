@@ -1,4 +1,4 @@
-//! The second pass: every reference of every object, as rows of dense numbers.
+//! The second pass writes the references of every object as a row of dense numbers.
 
 use super::cell::Cell;
 use super::classes::ClassTable;
@@ -17,21 +17,21 @@ use hprof::{
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all workers of the pass share.
+/// The data that all workers of the pass share.
 pub(crate) struct Shared<'a, C> {
     pub(crate) ids: IdSize,
     pub(crate) map: &'a IdMap<'a>,
     pub(crate) classes: &'a ClassTable,
     pub(crate) rules: &'a SizeRules,
     pub(crate) roots: &'a Bits,
-    /// Per class: ordinal among classes whose object is in the dump and no root, else u32::MAX.
+    /// Per class: its ordinal among the classes whose object is in the dump and not a root; u32::MAX for others.
     pub(crate) class_ordinal: &'a [u32],
-    /// Thread object id: objects its stack holds.
+    /// By id of the thread object: the objects that its stack refers to.
     pub(crate) thread_locals: &'a FxHashMap<u64, Vec<u64>>,
     pub(crate) cells: SharedSlice<'a, C>,
     pub(crate) rows: SharedRows<'a>,
     pub(crate) facts: SharedObjectFacts<'a>,
-    /// Rows grew beyond what a cell can hold: start again with wider ones.
+    /// Set if a row offset does not fit into a cell: the pass is repeated with wider cells.
     pub(crate) too_long: AtomicBool,
     /// `java.lang.VirtualThread`, `u32::MAX` if there is none.
     pub(crate) virtual_thread: u32,
@@ -39,14 +39,14 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) repetitions: &'a [u64],
 }
 
-/// Bytes a worker takes from the rows at once.
+/// Bytes of the rows that a worker takes at a time.
 const BLOCK: u64 = 1 << 16;
-/// Ids that wait for their numbers while their cache lines are fetched.
+/// How many ids wait for their numbers while their cache lines are fetched.
 const WINDOW: usize = 384;
-/// An array longer than this is written on its own.
+/// An array longer than this is written separately.
 const LONG: usize = 2048;
 
-/// An object whose references wait in the window.
+/// An object whose references are in the window.
 #[derive(Clone, Copy, Default)]
 struct Waiting {
     offset: u64,
@@ -68,18 +68,18 @@ pub(crate) struct ReferencePass<'a, C> {
     last: Option<(u64, u32)>,
     before: u64,
     run: Run,
-    /// The first failure to store what is known of objects.
+    /// The first failure to store facts about objects.
     pub(crate) failed: std::io::Result<()>,
-    /// Added to every offset.
+    /// Is added to every offset.
     base: u64,
-    /// Number and file offset of the objects from which positions are counted.
+    /// Anchors: number and file offset of objects from which positions are counted.
     pub(crate) anchors: Vec<(u64, u64)>,
     /// Number and size, in units, of the large arrays.
     pub(crate) large: Vec<(u64, u64)>,
     marker: std::marker::PhantomData<C>,
     /// Ids whose numbers were looked up.
     pub(crate) ranked: u64,
-    /// Virtual threads: id and place in the file.
+    /// Virtual threads: id and file offset.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
 }
 
@@ -141,8 +141,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         true
     }
 
-    /// Whether the id was seen before. What comes behind such a record is not counted from an anchor
-    /// before it.
+    /// Whether the id was seen before. Records after such a record are not counted from an anchor before it.
     #[inline(always)]
     fn is_repetition(&mut self, at: FileOffset) -> bool {
         let all = self.shared.repetitions;
@@ -153,7 +152,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         is_one
     }
 
-    /// A block with room for a row of at most `entries` entries.
+    /// A block that a row of at most `entries` entries fits into.
     fn room(&mut self, entries: usize) -> Option<Block<'a>> {
         let need = (entries + 2) * C::ENTRY;
         let mut block = self.block.take();
@@ -189,7 +188,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         self.waiting.clear();
     }
 
-    /// Writes what is known of an object with this number; `target` gives the number of each reference.
+    /// Writes the facts and the row of the object with this number; `target` gives the number of each reference.
     #[inline(always)]
     fn write_row(
         &mut self,
@@ -245,7 +244,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         };
         shared.cells.set(source, cell);
         let rest = block.after(used);
-        // What a long array reserved and did not use.
+        // The unused bytes of the block that a long array reserved.
         self.block = match len > LONG {
             true => shared.rows.give_back(rest),
             false => Some(rest),
@@ -344,7 +343,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
             if !self.is_repetition(at) {
                 let shared = self.shared;
                 let id = shared.map.rank(array.id.0).unwrap_or(NO_NUMBER);
-                // The numbers of the next elements.
+                // Look up the numbers of the next elements.
                 let mut next = Vec::with_capacity(WINDOW);
                 let element = |k: usize| {
                     if k.is_multiple_of(WINDOW) {
@@ -371,7 +370,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
     fn primitive_array(&mut self, at: FileOffset, array: PrimitiveArray<'_>) {
         let class = self.shared.classes.primitive[array.element as usize];
         let size = self.shared.rules.array(array.element, array.len);
-        // MAT lets a primitive array refer to its class; in the file it names none.
+        // In MAT's model a primitive array refers to its class, although the file has no class id for it.
         let class_edge = self.shared.rules.model == LayoutModel::Mat;
         let object = Waiting {
             class,
@@ -383,12 +382,12 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         self.source(at, array.id.0, object);
     }
 
-    /// Only objects are counted from an anchor.
+    /// Only objects are counted from an anchor, not other records.
     fn root(&mut self, _: FileOffset, _: Root) {
         self.resync();
     }
 
-    /// A run of objects that is counted from one anchor lies in one Android heap.
+    /// All objects that are counted from one anchor are in one Android heap.
     fn heap_info(&mut self, _: FileOffset, _: u32, _: ObjectId) {
         self.resync();
     }

@@ -1,4 +1,4 @@
-//! Retained sizes of every object: its dominator subtree.
+//! The retained size of every object: the size of its dominator subtree.
 
 use super::cell::{Cell, Wide};
 use super::graph::Job;
@@ -17,7 +17,7 @@ use crate::raw::{BigVec, bytes_of, prefetch, trim};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is reachable, by class.
+/// The reachable objects, by class.
 #[derive(Debug, Default)]
 pub(crate) struct Reached {
     objects: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Reached {
     pub(crate) classes: Vec<[u64; 3]>,
     /// Other groups.
     pub(crate) groups: GroupSums,
-    /// Virtual threads: id and place in the file.
+    /// Virtual threads: id and file offset.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
     /// Objects that only conservative local variables reach.
     pub(crate) conservative: FxHashSet<u64>,
@@ -40,7 +40,7 @@ impl Reached {
         }
     }
 
-    /// Adds an object; `is_row`: in the row of its class, too.
+    /// Adds an object; `is_row`: also to the row of its class.
     #[inline]
     pub(crate) fn object(&mut self, class: u32, shallow: u64, is_row: bool) {
         self.objects += 1;
@@ -105,11 +105,10 @@ pub(crate) fn write<C: Cell>(
     Ok(reached)
 }
 
-/// How far ahead of its use a place is fetched.
+/// How many elements before its use a place is fetched into the cache.
 pub(crate) const AHEAD: usize = 16;
 
-/// Dominator and retained size of every object, and what groups of them retain. `R` is wide enough for
-/// the size of all objects in units.
+/// Dominators and retained sizes of all objects and of groups. The size of all objects in units fits into `R`.
 fn objects<C: Cell, R: Cell>(
     job: &Job<'_>,
     index: &mut IndexWriter,
@@ -121,7 +120,7 @@ fn objects<C: Cell, R: Cell>(
     let phases = &job.options.phases;
     let mut reached = Reached::new(job.table.classes.len());
     phases.begin("dominator tree");
-    // Of each object its place, and what is put there.
+    // For each object, its place and the entry there.
     phases.random(2 * n);
     job.control.report("dominator tree", 0, n);
     let mut tree = tree::build::<C, R>(job, &numbers, idom, n, sizes, &mut reached)?;
@@ -139,12 +138,12 @@ fn objects<C: Cell, R: Cell>(
     Ok(reached)
 }
 
-/// An object whose subtree is being passed: its place, where the subtree ends, the sum of sizes up to and
-/// with it, and the object.
+/// An object whose subtree is being swept: its place, the end of the subtree, the sum of sizes up to and including the
+/// object, and the object.
 type Open = [u64; 4];
 
-/// Goes over the tree in pre-order. Afterwards each place has the dominator, as an object, and the
-/// units that the object retains besides its own. Gives what the children of the virtual root retain, and which objects they are.
+/// Sweeps over the tree in pre-order. Afterwards each place has the dominator, as an object, and the units that the
+/// object retains besides its own size. Returns the retained units and the objects of the children of the virtual root.
 fn fold<C: Cell, R: Cell>(
     job: &Job<'_>,
     tree: &mut Tree<'_, C, R>,
@@ -212,11 +211,11 @@ fn fold<C: Cell, R: Cell>(
 
 /// The children of the virtual root: their subtrees follow one another.
 struct TopLevel<R> {
-    /// Of each what it retains, in units, and which object it is.
+    /// For each child its retained units and its object.
     objects: Vec<Placed<R>>,
-    /// Of each class objects, units, and units that they retain.
+    /// For each class: objects, units, and retained units.
     sums: Vec<[u64; 3]>,
-    /// The last one, if its subtree has not ended: its class, and the sum of sizes before it.
+    /// The class of the last child, if its subtree has not ended, and the sum of sizes before it.
     open: Option<(usize, u64)>,
 }
 
@@ -229,7 +228,7 @@ impl<R: Cell> TopLevel<R> {
         }
     }
 
-    /// The next one begins; `sum` is that of all sizes before it.
+    /// The next child begins; `sum` is the sum of all sizes before it.
     #[inline]
     fn begin(&mut self, object: u64, class: u32, units: u64, sum: u64) {
         self.end(sum);
@@ -337,7 +336,7 @@ fn class_objects_by_number(job: &Job<'_>) -> FxHashMap<u64, u32> {
         .collect()
 }
 
-/// The objects that each object dominates, by a counting sort of the dominators just written.
+/// Writes the objects that each object dominates, by a counting sort of the dominators.
 fn dominated<C: Cell>(job: &Job<'_>, index: &mut IndexWriter) -> Result<(), HeapError> {
     let io = || HeapError::io("dominator tree");
     let count = job.map.len();

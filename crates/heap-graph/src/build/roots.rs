@@ -1,4 +1,4 @@
-//! Root records to root objects, under the rules of the chosen model.
+//! Turns root records into root objects, by the rules of the chosen model.
 
 use super::classes::ClassTable;
 use super::{Mapped, Objects, rank};
@@ -18,18 +18,18 @@ pub(crate) struct Roots {
     /// Every root record whose object is in the dump.
     pub(crate) records: Vec<RootInfo>,
     pub(crate) dangling: u64,
-    /// No record says what is alive, so every object is a root.
+    /// Whether every object is a root, because no record states which objects are alive.
     pub(crate) none: bool,
-    /// Thread object id: ids of the objects its stack holds.
+    /// By id of the thread object: ids of the objects that its stack refers to.
     pub(crate) thread_locals: FxHashMap<u64, Vec<u64>>,
-    /// The same by number: thread, object, kind, frame.
+    /// The same with object numbers: thread, object, kind, frame.
     pub(crate) local_edges: Vec<(u64, u64, HeapTag, u32)>,
-    /// Thread serial: thread object.
+    /// Thread object by thread serial.
     pub(crate) threads: FxHashMap<u32, ObjIdx>,
 }
 
-/// Kinds that belong to a stack. Except in the plain model they are references of the thread, as
-/// in MAT, so that a thread retains its locals.
+/// Kinds of roots on stacks. Except in the plain model they are references of the thread, as in MAT, so that a thread
+/// retains its local variables.
 pub(crate) fn is_local(kind: HeapTag) -> bool {
     matches!(
         kind,
@@ -129,20 +129,20 @@ impl Roots {
         }
     }
 
-    /// No root names an object of the dump.
+    /// No root refers to an object of the dump.
     pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty() && self.conservative.is_empty()
     }
 
-    /// A dump without roots, such as one whose end is missing: it does not say what is alive, so all
-    /// objects count, and none keeps another one alive.
+    /// A dump without roots, such as one whose end is missing, does not state which objects are alive. So all objects
+    /// count, and none keeps another one alive.
     fn all_if_none(&mut self, objects: &Objects, map: &IdMap<'_>, found: &mut Diagnostics) {
         if !self.is_empty() || map.len() == 0 {
             return;
         }
         self.none = true;
         (0..map.len()).for_each(|object| self.add(ObjIdx(object)));
-        // That there is no root record at all is reported elsewhere.
+        // A dump without any root record is reported elsewhere.
         if !objects.tallies.roots.is_empty() {
             found.push(Diagnostic::new(
                 DamageKind::Missing,
@@ -155,7 +155,7 @@ impl Roots {
         }
     }
 
-    /// A dump without STICKY_CLASS roots (jhsdb): the boot loader's classes are roots all the same.
+    /// In a dump without STICKY_CLASS roots (jhsdb), the boot loader's classes are roots nevertheless.
     fn system_classes(
         &mut self,
         objects: &Objects,

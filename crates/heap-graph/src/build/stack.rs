@@ -1,5 +1,5 @@
-//! A stack that may grow as deep as the heap is large: what lies deep goes to an unlinked temporary
-//! file, so that a list of millions of objects takes no memory here.
+//! A stack that may grow to the number of objects. Its lower part goes to an unlinked temporary file, so that a list of
+//! millions of objects takes little memory.
 
 use crate::raw::{Budget, Plain, bytes_of, bytes_of_mut};
 use hprof::source::{read_exact_at, write_all_at};
@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Values that are written and read at once. At most two blocks are in memory.
+/// Values per block. At most two blocks are in memory.
 const BLOCK: usize = 1 << 13;
 
 /// A stack of plain values.
 pub(crate) struct Stack<T> {
-    /// The upper end; empty only if the stack is.
+    /// The top of the stack; empty only if the stack is.
     top: Vec<T>,
     file: Option<File>,
     dir: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Stack<T> {
 }
 
 impl<T: Plain + Default> Stack<T> {
-    /// An empty one.
+    /// An empty stack.
     pub(crate) fn new(budget: &Budget) -> Stack<T> {
         Stack {
             top: Vec::new(),
@@ -121,7 +121,7 @@ mod tests {
         let dir = std::env::temp_dir();
         let mut stack = Stack::new(&Budget::new(None, &dir, crate::Phases::default()));
         let mut model = Vec::new();
-        // Up and down around the borders of blocks, then all the way.
+        // Up and down around the limits of blocks, then through all values.
         for (pushed, popped) in [
             (5 * BLOCK, BLOCK + 1),
             (BLOCK, 2 * BLOCK),

@@ -13,8 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 impl Detail {
-    /// Of conservative local variables only those stay whose objects nothing else reaches. The others are often words of
-    /// calls that have ended, and would be reported as what keeps an object alive.
+    /// Keeps only the conservative local variables whose objects nothing else reaches. The others are often left by
+    /// calls that have ended, and would be reported as keeping an object alive.
     pub(crate) fn keep_locals(&mut self, kept: &FxHashSet<u64>) {
         let is_local = |kind| kind == HeapTag::RootJavaFrame;
         self.roots
@@ -153,12 +153,12 @@ fn traces(mapped: &Mapped<'_>, detail: &mut Detail) {
     }
 }
 
-/// States of `java.lang.VirtualThread` in which it has no stack of its own in the dump to miss.
+/// States of `java.lang.VirtualThread` in which no stack is missing in the dump.
 const NEW: i32 = 0;
 const TERMINATED: i32 = 99;
 
-/// JDK 21 writes neither roots nor stacks for parked virtual threads. They are found among the
-/// objects and reported, since what only they hold looks unreachable.
+/// JDK 21 writes neither roots nor stacks for parked virtual threads. They are found among the objects and reported,
+/// because objects that only they refer to look unreachable.
 pub(crate) fn find_virtual_threads(
     mapped: &Mapped<'_>,
     table: &ClassTable,

@@ -1,4 +1,4 @@
-//! The top-level records that name things: strings, loaded classes, frames, traces, threads.
+//! The top-level records with names: strings, loaded classes, frames, traces, threads.
 
 use hprof::{
     Frame, MeasuredSizes, ObjectId, RawRecord, Record, RecordTag, Serial, decode_modified_utf8,
@@ -6,7 +6,7 @@ use hprof::{
 };
 use rustc_hash::FxHashMap;
 
-/// Names and stacks of one file. Strings are kept as places in the file.
+/// Names and stacks of one file. Strings are kept as offsets into the file.
 #[derive(Default)]
 pub(crate) struct Symbols<'a> {
     /// String id and its bytes, sorted by id after [`finish`](Self::finish).
@@ -18,11 +18,11 @@ pub(crate) struct Symbols<'a> {
     pub(crate) traces: Vec<(Serial, Serial, Vec<ObjectId>)>,
     /// Thread serial, thread object, trace.
     pub(crate) started: Vec<(Serial, ObjectId, Serial)>,
-    /// What the dump calls local variables is whatever looks like a reference on a stack.
+    /// Whether local variables in the dump are conservative: all words of a stack that look like references.
     pub(crate) conservative_locals: bool,
     /// The sizes of objects, if the dump has them.
     pub(crate) sizes: Option<MeasuredSizes>,
-    /// Only class names are wanted.
+    /// Whether only class names are needed.
     pub(crate) names_only: bool,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Symbols<'a> {
             .map_or(0, |c| c.0)
     }
 
-    /// True when the file names this class id, or names none at all.
+    /// True if the file names this class id, or names no class at all.
     pub(crate) fn knows_class(&self, id: u64) -> bool {
         self.loaded.is_empty() || self.loaded.binary_search_by_key(&id, |c| c.0).is_ok()
     }

@@ -1,5 +1,5 @@
-//! Long sequences that are written and read in order only: in memory for small heaps, in an
-//! unlinked temporary file for large ones, so that they do not weigh on the peak.
+//! Long sequences that are written and read only in order: in memory for small heaps, in an unlinked temporary file for
+//! large ones, so that they do not add to the peak of memory.
 
 use super::cell::Cell;
 use crate::raw::{Budget, SMALL, bytes_of, bytes_of_mut};
@@ -7,8 +7,8 @@ use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
 
-/// Values per block. Equal to the bucket of [`super::pairs`], so that one block of parents goes
-/// with one bucket of edges.
+/// Values per block. Equal to the bucket size of [`super::pairs`], so that one block of parents belongs to one bucket
+/// of edges.
 pub(crate) const BLOCK: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl<C: Cell> Tape<C> {
         Ok(())
     }
 
-    /// Writes a whole block at its place; blocks may come in any order.
+    /// Writes a block by its number; blocks may be written in any order.
     pub(crate) fn put(&mut self, block: usize, values: &[C]) -> io::Result<()> {
         self.blocks = self.blocks.max(block + 1);
         match &mut self.store {

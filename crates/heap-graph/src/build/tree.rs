@@ -1,4 +1,4 @@
-//! The dominator tree in pre-order: every object has a place, and what it dominates follows it there.
+//! The dominator tree in pre-order: every object has a place (an index), followed by the objects that it dominates.
 
 use super::cell::Cell;
 use super::graph::Job;
@@ -10,19 +10,19 @@ use crate::HeapError;
 use crate::raw::{BigVec, SharedSlice, prefetch, trim};
 use std::sync::Mutex;
 
-/// What stands at a place, first: an object, and its class and size (see [`kind`]).
+/// The entry at a place, before the sweep: an object, and its class and size (see [`kind`]).
 pub(crate) type Placed<R> = [R; 2];
 
-/// All objects that are reachable, by place.
+/// All reachable objects, by place.
 pub(crate) struct Tree<'b, C: Cell, R: Cell> {
-    /// Of each object its place, marked as visited; not marked where it is not reachable.
+    /// The place of each object, marked as visited; not marked if the object is not reachable.
     pub(crate) places: Tape<C>,
-    /// Of each place the number of objects in its subtree, itself included.
+    /// For each place, the number of objects in its subtree, including itself.
     pub(crate) subtrees: Tape<C>,
     pub(crate) placed: BigVec<'b, Placed<R>>,
 }
 
-/// Classes and sizes that do not fit into 16 bits each.
+/// Marks a class or size that does not fit into 16 bits.
 const OTHER_KIND: u64 = u32::MAX as u64;
 
 /// Class and size in units as one word of 32 bits.
@@ -45,8 +45,8 @@ pub(crate) fn of_kind(kind: u64, object: u64, sizes: &Sizes<'_>) -> (u32, u64) {
     }
 }
 
-/// Puts all objects at their places. `numbers` has the search number of every object, `n` counts them, the
-/// virtual root included.
+/// Stores all objects at their places. `numbers` has the search number of every object; `n` is their count, including
+/// the virtual root.
 pub(crate) fn build<'b, C: Cell, R: Cell>(
     job: &Job<'b>,
     numbers: &Tape<C>,
@@ -92,7 +92,7 @@ pub(crate) fn build<'b, C: Cell, R: Cell>(
     })
 }
 
-/// Puts the objects from `first` on at these places, and adds them up.
+/// Stores the objects from `first` on at these places, and adds them up.
 fn place<C: Cell, R: Cell>(
     job: &Job<'_>,
     first: u64,
@@ -132,7 +132,7 @@ fn order<'b, C: Cell>(
         let above = idom[pre].get() as usize;
         subtree[above] = C::new(subtree[above].get() + size);
     }
-    // The place of a node is the next free one of its dominator.
+    // Assigns pre-order places; `places[d]` is the next free place among the children of `d`.
     let mut places = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
     for pre in 1..n as usize {
         let above = idom[pre].get() as usize;
@@ -143,8 +143,8 @@ fn order<'b, C: Cell>(
     drop(idom);
     let mut by_place = BigVec::<C>::zeroed(n as usize - 1, job.budget).map_err(io())?;
     for (place, size) in places.iter_mut().zip(subtree.iter()).skip(1) {
-        // After its children were placed, a node's counter is its place plus their number.
-        // Both are consistent unless the disk under a temporary file was full, which is found later.
+        // After all nodes below it were placed, a node's counter is its place plus their number. The two are
+        // inconsistent only if the disk of a temporary file was full, which is reported later.
         let at = place.get().saturating_sub(size.get());
         *place = C::new(at);
         if let Some(entry) = by_place.get_mut(at as usize) {

@@ -6,13 +6,12 @@ use hprof::{Diagnostics, HeapVisitor, IdSize, Segment, Stretch, walk_stretch};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Distance of checkpoints, cancellation points and progress reports.
+/// Bytes between checkpoints, cancellation points and progress reports.
 const STEP: u64 = 8 << 20;
 
 /// A worker's view of the sub-records.
 pub(crate) trait UnitVisitor: HeapVisitor + Send {
-    /// A new stretch begins: nothing that came before is its neighbour. Offsets of its
-    /// sub-records are counted from `base`.
+    /// A new stretch begins; it does not continue the previous one. Offsets of its sub-records are counted from `base`.
     fn begin(&mut self, base: u64) {
         let _ = base;
     }
@@ -20,7 +19,7 @@ pub(crate) trait UnitVisitor: HeapVisitor + Send {
     fn end(&mut self) {}
 }
 
-/// What all workers found wrong, and where large segments can be split.
+/// The damage that all workers found, and where large segments can be split.
 #[derive(Debug, Default)]
 pub(crate) struct PassResult {
     pub(crate) diagnostics: Diagnostics,
@@ -36,7 +35,7 @@ pub(crate) struct Input<'a> {
     pub(crate) ids: IdSize,
     pub(crate) known_class: &'a (dyn Fn(u64) -> bool + Sync),
     pub(crate) control: Control<'a>,
-    /// Copies a part of the dump, where that is possible.
+    /// Copies a part of the dump, if possible.
     pub(crate) read: &'a (dyn Fn(u64, &mut [u8]) -> bool + Sync),
     /// Drop the pages behind the walk.
     pub(crate) release: Option<&'a (dyn Fn(u64, u64) + Sync)>,
@@ -57,7 +56,7 @@ pub(crate) fn units_of<'s>(segments: impl Iterator<Item = &'s Segment>) -> Vec<S
 /// Segments up to this size are copied into a buffer, which then stays in the cache.
 const COPIED: u64 = 3 << 19;
 
-/// Copies the unit if it is a small whole segment; false when it is to be read where it lies.
+/// Copies the unit if it is a complete small segment; false if it is read from the mapping.
 fn copy(input: &Input<'_>, unit: Stretch, buffer: &mut Vec<u8>) -> bool {
     let len = unit.end - unit.from;
     if len > COPIED || unit.end > input.data.len() as u64 {
@@ -67,7 +66,7 @@ fn copy(input: &Input<'_>, unit: Stretch, buffer: &mut Vec<u8>) -> bool {
     (input.read)(unit.from, buffer)
 }
 
-/// Runs one pass over all units; gives the workers' visitors and the findings.
+/// Runs one pass over all units; returns the visitors of the workers and the findings.
 pub(crate) fn run_pass<V: UnitVisitor>(
     input: &Input<'_>,
     phase: &'static str,
@@ -138,7 +137,7 @@ pub(crate) fn run_pass<V: UnitVisitor>(
                 .into_iter()
                 .map(|v| scope.spawn(move || work(v)))
                 .collect();
-            // A panic of a worker is a fault of this program: it continues to the caller.
+            // A panic of a worker is a bug; it is passed on to the caller.
             handles
                 .into_iter()
                 .map(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))

@@ -1,8 +1,8 @@
 //! The bytes of a row: the references of one object.
 //!
-//! Each entry is a varint whose lowest bit marks the last one. The first entry has a second flag
-//! bit: when set, it is the ordinal of the object's class among the classes that are no roots;
-//! otherwise, like all others, the zigzag difference to the target before (first: to the object).
+//! Each entry is a varint whose lowest bit marks the last one. The first entry has a second flag bit: if set, the entry
+//! is the ordinal of the object's class among the classes that are not roots. All other entries are the zigzag
+//! difference to the previous target (the first: to the object).
 
 #[inline(always)]
 pub(crate) fn zigzag(delta: i64) -> u64 {
@@ -14,8 +14,8 @@ pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
-/// Writes a varint at `at`; gives the position behind it. `out` must have ten bytes left,
-/// six where numbers are below 2^39, or five below 2^31.
+/// Writes a varint at `at`; returns the position after it. `out` must have ten bytes left; six for numbers below 2^39,
+/// five for numbers below 2^31.
 #[inline(always)]
 pub(crate) fn put(out: &mut [u8], mut at: usize, mut n: u64) -> usize {
     while n >= 0x80 {
@@ -27,7 +27,7 @@ pub(crate) fn put(out: &mut [u8], mut at: usize, mut n: u64) -> usize {
     at + 1
 }
 
-/// Reads a varint at `at`; gives the position behind it.
+/// Reads a varint at `at`; returns the position after it.
 #[inline(always)]
 pub(crate) fn take(bytes: &[u8], mut at: usize) -> (u64, usize) {
     let mut n = 0u64;
@@ -66,7 +66,7 @@ impl RowWriter {
         self.first = false;
     }
 
-    /// A reference. A repetition of the one before is left out.
+    /// A reference. A repetition of the previous one is left out.
     #[inline(always)]
     pub(crate) fn target(&mut self, out: &mut [u8], mut at: usize, target: u64) -> usize {
         let delta = target.wrapping_sub(self.previous) as i64;
