@@ -1,4 +1,4 @@
-//! What can be typed: the global flags, each with its twin `TENURE_…` in the environment.
+//! The command line: the global flags, each with an environment variable `TENURE_…`.
 
 use crate::commands::Command;
 use clap::builder::PossibleValue;
@@ -16,13 +16,13 @@ Examples:
   tenure leaks heap.hprof.gz             leak suspects in sentences
   tenure report heap.hprof -o heap.html  one page for a colleague
 
-`tenure help COMMAND` describes a command, and `tenure` alone lists the JVMs that run.
+`tenure help COMMAND` describes a command, and `tenure` alone lists the running JVMs.
 
-A file of `-` is standard input; packed files are read directly; `file#2` is the second dump in a
-file. Exit codes: 0 success, 1 no match or a check failed, 2 bad usage, 3 unusable input, 4 damaged
-file (results cover the readable part), 5 time limit (partial result). A global option can be given
-as an environment variable: TENURE_NO_INDEX=1 for --no-index, TENURE_MAX_MEMORY=2G for --max-memory
-2G.";
+The file `-` is standard input; compressed files are read directly; `file#2` is the second dump in
+a file. Exit codes: 0 success, 1 no match or a check failed, 2 bad usage, 3 unusable input, 4
+damaged file (results cover the readable part), 5 time limit (partial result). A global option can
+be given as an environment variable: TENURE_NO_INDEX=1 for --no-index, TENURE_MAX_MEMORY=2G for
+--max-memory 2G.";
 
 /// What is in a heap, which code allocated it, what keeps it alive, and where the time goes.
 #[derive(Debug, Parser)]
@@ -119,10 +119,10 @@ pub struct Global {
 }
 
 impl Global {
-    /// Of `--json` and `--csv` the one on the command line holds, and not the one of the environment.
+    /// If one of `--json` and `--csv` is on the command line, it overrides the other one in the environment.
     ///
     /// # Errors
-    /// When both come from the same of the two.
+    /// If both are in the same place.
     fn choose_form(&mut self, parsed: &ArgMatches) -> Result<(), clap::Error> {
         if !(self.json && self.csv) {
             return Ok(());
@@ -141,7 +141,7 @@ impl Global {
 /// `--layout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
-    /// Solved from the gaps between objects.
+    /// Derived from the distances between objects.
     Measured,
     /// As Eclipse MAT computes it.
     Mat,
@@ -205,7 +205,7 @@ pub enum ColorChoice {
     Never,
 }
 
-/// Reads the value that a variable of the environment gives a flag.
+/// Reads the value of a flag's environment variable.
 fn parse_flag(text: &str) -> Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
@@ -244,9 +244,9 @@ pub fn parse(command: clap::Command, args: Vec<OsString>) -> Result<Cli, clap::E
     Ok(cli)
 }
 
-/// Puts the default command in front of the first plain argument when that is no command:
-/// `tenure heap.hprof` means `tenure overview heap.hprof`. What looks like a mistyped command is
-/// left for clap to complain about. `tenure heap.hprof leaks` means `tenure leaks heap.hprof`.
+/// Inserts the default command before the first plain argument if that is not a command: `tenure heap.hprof` means
+/// `tenure overview heap.hprof`. An argument that looks like a mistyped command is left to clap, which reports it.
+/// `tenure heap.hprof leaks` means `tenure leaks heap.hprof`.
 pub fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let command = Cli::command();
     let takes_value = |long: &str| {

@@ -19,7 +19,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says it.
+    /// Prints the answer.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let top = limit(self.limit, session.is_data(), 20);

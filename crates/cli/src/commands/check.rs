@@ -116,7 +116,7 @@ impl Args {
         Ok(Some(base?))
     }
 
-    /// Says the verdict.
+    /// Prints the verdict.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         if self.rules.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
             let what = "nothing to check: give --rules, --baseline or --write-baseline";

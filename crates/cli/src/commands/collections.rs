@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says how they are filled.
+    /// Prints how they are filled.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let table = self.table.read()?;
         let options = CollectionOptions {

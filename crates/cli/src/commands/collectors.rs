@@ -32,10 +32,10 @@ pub struct Args {
     /// Script (docs/reference/collectors.md) [default: a built-in script]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     script: Option<PathBuf>,
-    /// Bytes for objects
+    /// Bytes of memory for objects
     #[arg(long, value_name = "SIZE", value_parser = crate::args::parse_size, default_value = "32k")]
     heap: u64,
-    /// Of mark_compact: sliding, arbitrary or linearizing
+    /// Order of objects after mark_compact: sliding, arbitrary or linearizing
     #[arg(long, value_name = "ORDER", default_value = "sliding")]
     order: Order,
     /// Generations of the generational collector, 2 to 8
@@ -44,7 +44,7 @@ pub struct Args {
     /// Collections survived before promotion
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     promotion_age: u32,
-    /// Let reference_counting look for cycles
+    /// Let reference_counting detect cycles
     #[arg(long)]
     cycle_detector: bool,
     /// Classes and sites, 0 for all [default: 20, all with --json and --csv]
@@ -84,7 +84,7 @@ struct Ran {
     steps: u64,
     freed_singly: u64,
     stopped: Option<String>,
-    /// What an agent ended the VM with.
+    /// The exit code with which an agent ended the VM.
     exit_code: Option<i32>,
 }
 

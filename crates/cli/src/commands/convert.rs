@@ -30,11 +30,11 @@ pub struct Args {
     file: PathBuf,
     /// Output file; the format follows its extension [default: FILE with the ending of the format]
     ///
-    /// `.hprof` is a standard heap dump, a last `.gz` packs it, and `-` is standard output. Without an output and a
-    /// format, it is a flame graph page (`.html`).
+    /// `.hprof` is a standard heap dump, an additional `.gz` compresses it, and `-` is standard output. Without an
+    /// output and a format, the result is a flame graph page (`.html`).
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// The format, whatever the extension
+    /// Format; overrides the extension
     #[arg(long, value_parser = ["html", "pprof", "speedscope", "jfr", "collapsed", "hprof", "android"])]
     to: Option<String>,
     /// Only this metric, such as alloc_space, or retained_space of a dump
@@ -44,10 +44,10 @@ pub struct Args {
     /// dumps: retained_space, shallow_space
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
-    /// A flame graph page of the difference to this profile or heap dump
+    /// Write a flame graph page of the difference to this profile or heap dump
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     base: Option<PathBuf>,
-    /// Of an Android dump: without the objects of the zygote and of the boot image
+    /// For an Android dump: leave out the objects of the zygote and of the boot image
     #[arg(short = 'z', long)]
     app_only: bool,
 }
@@ -156,7 +156,7 @@ impl Args {
         Ok((profile, session.finish(&provenance)))
     }
 
-    /// Where to, also if that is not given.
+    /// The output file, given or default.
     fn output(&self) -> PathBuf {
         let ending = match self.to.as_deref() {
             Some("pprof") => ".pb.gz",
@@ -233,7 +233,7 @@ fn is_dump_alone(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(NoProfile::OnlyHeap))
 }
 
-/// Reads a profile file, unpacked if need be, and says what was wrong with it.
+/// Reads a profile file, unpacked if necessary, and reports its damage.
 pub(super) fn read_profile(path: &Path) -> Result<(Profile, Exit)> {
     let source = Source::open(path, &Unpack::default());
     let source = source.with_context(|| path.display().to_string())?;

@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says what changed.
+    /// Prints what changed.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         session.refuse_unreachable("diff")?;
         let mut heaps = Vec::new();

@@ -43,7 +43,7 @@ enum By {
 }
 
 impl Args {
-    /// Says the tree, groups, or every object.
+    /// Prints the tree, groups, or every object.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (file, id) = file_and_id(&self.target)?;
         let heap = session.open(&file)?;

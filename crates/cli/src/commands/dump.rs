@@ -37,16 +37,16 @@ pub struct Args {
     /// Include unreachable objects (no GC first)
     #[arg(long)]
     all: bool,
-    /// Copy the process and read the copy, while the program runs on
+    /// Copy the process and read the copy while the program continues
     #[arg(long, conflicts_with_all = ["all", "core", "frozen"])]
     snapshot: bool,
     /// With --snapshot: abandon the dump when the program has changed more memory than this, such as 2G
     /// [default: a quarter of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "snapshot")]
     cow_limit: Option<u64>,
-    /// With --snapshot: first move the program's memory to huge pages, while it runs; it then stops for a fraction of
-    /// the time and needs no more memory than before. It keeps the pages that it does not change while the dump is
-    /// written (Linux 6.1 or later)
+    /// With --snapshot: first move the program's memory to huge pages while it runs, so that it stops for a fraction of
+    /// the time; it needs no more memory, and keeps the huge pages that it does not change while the dump is written
+    /// (Linux 6.1 or later)
     #[arg(long, requires = "snapshot")]
     huge_pages: bool,
     /// With --snapshot: the agent library [default: beside this program]
@@ -58,7 +58,7 @@ pub struct Args {
     /// Read an ELF core file, as the kernel and gcore write them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "all"], value_hint = clap::ValueHint::FilePath)]
     core: Option<PathBuf>,
-    /// The libjvm.so of the core, if it is not where it was
+    /// The libjvm.so of the core, if it is not at its original path
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     libjvm: Option<PathBuf>,
     /// With --snapshot, --frozen or --core: write no contents, as `tenure redact` does; they never reach the disk.
@@ -68,12 +68,12 @@ pub struct Args {
     /// With --redact: key of the tokens, 32 bytes, so that several dumps get the same tokens [default: random]
     #[arg(long, value_name = "PATH", requires = "redact", value_hint = clap::ValueHint::FilePath)]
     key_file: Option<PathBuf>,
-    /// With --redact: numbers in boxes and in fields of application classes too
+    /// With --redact: also numbers in boxes and in fields of application classes
     #[arg(long, requires = "redact")]
     numbers: bool,
 }
 
-/// A fork that takes longer copies the page table of much memory on small pages: 8 GiB on huge ones take less.
+/// A fork that takes longer copies the page table of many small pages; with huge pages, 8 GiB take less time.
 const LONG_FORK: Duration = Duration::from_millis(20);
 
 impl Args {
@@ -125,7 +125,7 @@ impl Args {
         Ok((jvm, name))
     }
 
-    /// What becomes of contents, if they are to be replaced.
+    /// How contents are replaced, if requested.
     fn redaction(&self) -> Result<Option<RedactOptions>> {
         let Some(how) = self.redact else {
             return Ok(None);
@@ -292,7 +292,7 @@ fn read(
     vm_image::dump_rewritten(memory, place, Some(&plan), output)
 }
 
-/// How often a process is stopped that turns out to be collecting garbage.
+/// How often a process is stopped again if it was found in the middle of a garbage collection.
 const ATTEMPTS: u32 = 60;
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -319,7 +319,7 @@ fn outside_of_collections<T>(
     Ok(found)
 }
 
-/// Stops a process, reads its heap, and lets it continue. Returns also how long it stood still.
+/// Stops a process, reads its heap, and lets it continue. Also returns how long it was stopped.
 fn read_frozen(
     pid: u32,
     redaction: Option<&RedactOptions>,
@@ -339,7 +339,7 @@ fn read_frozen(
     Ok(found?)
 }
 
-/// Says what was written, and what could not be read.
+/// Prints what was written, and what could not be read.
 fn report(path: &Path, summary: &Summary, is_redacted: bool) -> Exit {
     note(&format!(
         "wrote {}: {} objects of {} classes, {} threads (HotSpot {}, {} collector)",

@@ -34,7 +34,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says what the recording says.
+    /// Prints what the recording says.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         if let Some(text) = &self.object {
             return self.say_trails(session, text);

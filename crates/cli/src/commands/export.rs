@@ -23,16 +23,16 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// The folder; each table gets a folder there, and each dump a file in it
+    /// Output folder; each table gets a folder in it, with a file for each dump
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     output: PathBuf,
-    /// The form of the files
+    /// Format of the files
     #[arg(long, value_enum, default_value_t = Format::Parquet)]
     format: Format,
-    /// All objects and references too
+    /// Also all objects and references
     #[arg(long)]
     objects: bool,
-    /// Which program the dump is of
+    /// Name of the program of the dump
     #[arg(long, value_name = "NAME", default_value = "")]
     service: String,
     /// Name of the dump [default: its file name]

@@ -21,7 +21,7 @@ pub struct Args {
     /// The dump
     #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
     input: PathBuf,
-    /// The dump to write; a last `.gz` packs it, and `-` is standard output
+    /// The dump to write; the extension `.gz` compresses it, and `-` is standard output
     #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// This object

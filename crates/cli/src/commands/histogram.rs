@@ -91,7 +91,7 @@ impl Args {
         }
     }
 
-    /// Says the histogram.
+    /// Prints the histogram.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let options = self.options(session);
         if self.no_retained {

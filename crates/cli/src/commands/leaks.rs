@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the suspects.
+    /// Prints the suspects.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let options = LeakOptions {

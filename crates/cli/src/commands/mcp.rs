@@ -28,7 +28,7 @@ pub struct Args {
     /// A running JVM: process id, or a part of the main class's name
     #[arg(long, value_name = "PID|MAIN")]
     live: Option<String>,
-    /// With --live: record allocations from the beginning [default: when the client asks]
+    /// With --live: record allocations from the beginning [default: on request of the client]
     #[arg(long, value_name = "HOW", requires = "live")]
     record: Option<Record>,
     /// With --live: folder of heap dumps that the client requests [default: this one]

@@ -18,13 +18,13 @@ pub struct Args {
     /// Elements, referrers and dominated objects to list, 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Do not look up who refers to it (reads all references once)
+    /// Do not look up referrers (saves reading all references once)
     #[arg(long)]
     no_inbound: bool,
 }
 
 impl Args {
-    /// Says the object.
+    /// Prints the object.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (file, id) = file_and_id(&self.target)?;
         let id = id.ok_or_else(|| Usage("which object? (an id such as 0x7f001000)".to_owned()))?;

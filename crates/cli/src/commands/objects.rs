@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says what was asked about the set.
+    /// Prints what was asked about the set.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let spec: SetSpec = self.set.parse().map_err(of_set)?;
         let heap = session.open(&self.dump.file)?;

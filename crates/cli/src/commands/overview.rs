@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the first screen and what to ask next.
+    /// Prints the first screen and what to ask next.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open_with_first_look(&self.dump.file, first_look)?;
         let answer = session.with_control(|c| overview(&heap, &OverviewOptions::default(), c))?;

@@ -31,13 +31,13 @@ pub struct Args {
     /// With --class: levels of the merged tree
     #[arg(long, value_name = "N", default_value_t = 24)]
     depth: usize,
-    /// With --class: most objects to follow
+    /// With --class: maximum number of objects to follow
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_paths: usize,
 }
 
 impl Args {
-    /// Says the paths.
+    /// Prints the paths.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (file, id) = file_and_id(&self.target)?;
         match (&self.class, id) {

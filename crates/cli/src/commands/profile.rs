@@ -15,7 +15,7 @@ use std::path::PathBuf;
     after_help = "Examples:\n  tenure profile java.hprof.txt\n  tenure profile java.hprof.txt --metric alloc_space -n 40\n  tenure profile run1.txt run2.txt       both runs added\n  tenure profile recording.jfr --metric alloc_space\n  tenure profile after.txt --base before.txt"
 )]
 pub struct Args {
-    /// Profiles; several are added
+    /// Profiles; several are added up
     #[arg(required = true, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// samples, cpu, calls, wall_running, wall_waiting, alloc_space, alloc_objects, sampled_alloc_space,
@@ -23,7 +23,7 @@ pub struct Args {
     /// contentions, jni_references, parked or parks [default: the first the profile has]
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
-    /// Show what differs from this profile
+    /// Show the difference to this profile
     #[arg(long, value_name = "PROFILE", value_hint = clap::ValueHint::FilePath)]
     base: Option<PathBuf>,
     /// Number of rows, 0 for all [default: 20, all with --json and --csv]
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the profile.
+    /// Prints the profile.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let mut whole = profile::Profile::default();
         let mut exit = Exit::Ok;

@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the properties.
+    /// Prints the properties.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let found = heap_analysis::tables::properties::properties(&heap);

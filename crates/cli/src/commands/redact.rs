@@ -23,7 +23,7 @@ pub struct Args {
     /// The dump
     #[arg(value_name = "IN", value_hint = clap::ValueHint::FilePath)]
     input: PathBuf,
-    /// The dump to write; a last `.gz` packs it, and `-` is standard output
+    /// The dump to write; the extension `.gz` compresses it, and `-` is standard output
     #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
     /// How contents are replaced
@@ -35,13 +35,13 @@ pub struct Args {
     /// Leave the strings, arrays and chars of this class readable (* stands for any characters)
     #[arg(long, value_name = "CLASS")]
     keep: Vec<String>,
-    /// Numbers in boxes and in fields of application classes too
+    /// Also numbers in boxes and in fields of application classes
     #[arg(long)]
     numbers: bool,
     /// Rename application classes, fields and methods, and write the map (ProGuard's form)
     #[arg(long, value_name = "MAP", value_hint = clap::ValueHint::FilePath)]
     rename: Option<PathBuf>,
-    /// With --rename: leave these names too (* stands for any characters)
+    /// With --rename: also leave these names unchanged (* stands for any characters)
     #[arg(long, value_name = "CLASS", requires = "rename")]
     keep_name: Vec<String>,
 }

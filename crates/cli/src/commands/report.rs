@@ -24,7 +24,7 @@ pub struct Args {
     /// Output file; the format follows its extension, `-` is standard output [default: FILE with .html]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// The format, whatever the extension
+    /// Format; overrides the extension
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Rows per table, 0 for all
@@ -36,7 +36,7 @@ pub struct Args {
         default_value_t = 100
     )]
     limit: usize,
-    /// System properties and environment variables too (they often hold passwords)
+    /// Also system properties and environment variables (they often contain passwords)
     #[arg(long)]
     properties: bool,
 }

@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the roots.
+    /// Prints the roots.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let options = RootOptions {

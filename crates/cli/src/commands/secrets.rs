@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says what was found.
+    /// Prints what was found.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let more = match &self.rules {
             None => None,

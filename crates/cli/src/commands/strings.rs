@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the strings.
+    /// Prints the strings.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let options = StringOptions {

@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the summary.
+    /// Prints the summary.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         match session.open(&self.dump.file) {
             Ok(heap) => session.answer(&summary(&heap), heap.summary()),

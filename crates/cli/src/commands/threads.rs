@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the threads.
+    /// Prints the threads.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let options = ThreadOptions {

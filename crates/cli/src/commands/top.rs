@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the consumers.
+    /// Prints the consumers.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         if is_running(&self.file) {
             let target = self.file.display();

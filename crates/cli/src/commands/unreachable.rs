@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the garbage.
+    /// Prints the unreachable objects.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         let top = limit(self.limit, session.is_data(), 40);

@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Says the verdict.
+    /// Prints the verdict.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = session.open(&self.dump.file)?;
         session.answer(

@@ -58,7 +58,7 @@ impl Table {
 }
 
 impl Args {
-    /// Says what could be saved.
+    /// Prints what could be saved.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let table = self.table.read()?;
         let heap = session.open(&self.dump.file)?;

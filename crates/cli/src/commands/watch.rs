@@ -22,7 +22,7 @@ pub struct Args {
     /// Record allocations from the beginning [default: on a key]
     #[arg(long, value_name = "HOW")]
     record: Option<Record>,
-    /// With --record: malloc, too: a block per so many bytes (1: every one)
+    /// With --record: also record malloc, one block per this many bytes on average (1: every block)
     #[arg(long, value_name = "BYTES", requires = "record", value_parser = size)]
     native: Option<u64>,
     /// Folder of heap dumps that the keys take [default: this one]

@@ -105,10 +105,10 @@ pub(crate) struct LiveArgs {
     /// Open a page that shows the program's memory while it runs
     #[arg(long)]
     pub(crate) live: bool,
-    /// With --live: record allocations from the beginning [default: when the page asks]
+    /// With --live: record allocations from the beginning [default: on request of the page]
     #[arg(long, value_name = "HOW", requires = "live")]
     record: Option<Record>,
-    /// With --record: record malloc and its family, too, one block per so many bytes (1: every one)
+    /// With --record: also record malloc and its family, one block per this many bytes on average (1: every block)
     #[arg(long, value_name = "BYTES", requires = "record", value_parser = size)]
     native: Option<u64>,
     /// Memory limit of the agent, and a quarter of it in the Java heap [default: 256m]
@@ -126,10 +126,10 @@ pub(crate) struct LiveArgs {
     /// With --live: only print the address
     #[arg(long, requires = "live")]
     no_browser: bool,
-    /// With --live: serve the page until Ctrl-C although the program has ended
+    /// With --live: continue to serve the page until Ctrl-C after the program has ended
     #[arg(long, requires = "live")]
     stay: bool,
-    /// With --live: keep the table of all classes every so many minutes, beside the dumps
+    /// With --live: interval in minutes for saving the table of all classes, beside the dumps
     #[arg(
         long,
         value_name = "MINUTES",
@@ -191,8 +191,8 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
     }
 }
 
-/// The recording of a program that has ended would be lost with its page: it is kept. If the program runs
-/// on, the agent keeps the recording and sends it to the next page.
+/// Saves the recording of a program that has ended, which would be lost with its page. If the program continues, the
+/// agent keeps the recording and sends it to the next page.
 pub(crate) fn keep_recording(live: &Live) {
     match live.keep_recording() {
         Ok(files) if files.is_empty() => live.forget(),

@@ -58,7 +58,7 @@ pub(crate) struct PushArgs {
     /// https://pyroscope.example
     #[arg(long, value_name = "URL", requires = "record")]
     push: Option<String>,
-    /// With --push: what the server takes
+    /// With --push: protocol of the server
     #[arg(
         long,
         value_name = "PROTOCOL",

@@ -20,14 +20,14 @@ pub(crate) struct RecordArgs {
     /// [default: cpu=samples,depth=64, nothing with --events]
     #[arg(long, value_name = "OPTIONS", conflicts_with = "live")]
     profile: Option<String>,
-    /// Record collections and the allocations, moves and frees of sampled objects in this file; beside a profile if
-    /// --profile or -o is given
+    /// Record collections, and the allocations, moves and frees of sampled objects, in this file; with --profile or -o,
+    /// also a profile
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath, conflicts_with = "live")]
     pub(crate) events: Option<PathBuf>,
     /// With --events: mean bytes between two sampled objects
     #[arg(long, value_name = "BYTES", default_value = "64k", requires = "events", value_parser = interval)]
     interval: u64,
-    /// With --events: frames per stack, 64 at most
+    /// With --events: frames per stack, at most 64
     #[arg(long, value_name = "FRAMES", default_value_t = 4, requires = "events", value_parser = clap::value_parser!(u8).range(0..=64))]
     depth: u8,
 }

@@ -1,5 +1,5 @@
-//! A profile as a series of files: the agent opens a connection for each (`loop=`), and this process makes of what comes
-//! what the name's ending says.
+//! A profile as a series of files: the agent opens a connection for each (`loop=`), and this process converts the data
+//! to the form of the name's extension.
 
 use crate::exit::Usage;
 use crate::left_out::left_out;
@@ -21,11 +21,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Flags of a recording in a series of files.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LoopArgs {
-    /// Write a file each TIME (30, 90s, 5m, 1h) that holds what was recorded in it; in its name, %t is the time (UTC)
-    /// at its begin and %p the process id
+    /// Write one file per TIME (30, 90s, 5m, 1h); in its name, %t is the time (UTC) at its beginning and %p the process
+    /// id
     #[arg(long = "loop", value_name = "TIME", requires = "output", value_parser = duration)]
     every: Option<Duration>,
-    /// With --loop: so many files of this name stay, or files of so many bytes (500m); the oldest are removed
+    /// With --loop: number or total size (500m) of the files to keep; the oldest are removed
     #[arg(long, value_name = "N|SIZE", requires = "every", default_value = "24", value_parser = kept)]
     keep: Keep,
 }
