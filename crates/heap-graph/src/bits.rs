@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A set of numbers below a length. Numbers beyond it are no members, and are not taken in.
+/// A set of numbers below a length. Numbers beyond it are not members and cannot be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
     words: Vec<u64>,
@@ -49,7 +49,7 @@ impl Bits {
             .is_some_and(|w| w >> (n & 63) & 1 == 1)
     }
 
-    /// Keeps what is in the other set as well.
+    /// Keeps the members that are also in the other set.
     pub fn keep(&mut self, other: &Bits) {
         let both = self.words.iter_mut().zip(&other.words);
         both.for_each(|(word, other)| *word &= other);

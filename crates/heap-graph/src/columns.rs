@@ -1,13 +1,12 @@
-//! Columns read directly: what a scan of all objects wants, instead of looking up the column again
-//! for each of them.
+//! Direct access to columns, for a scan of all objects; does not look up the column for each object.
 
 use crate::index::Tag;
 use crate::packed::{Column, Packed, width_for};
 use crate::{ClassIdx, Dominator, Heap, ObjIdx};
 use hprof::{Bytes, ObjectId};
 
-/// The columns of all objects, looked up once. What [`Heap`] answers for one object, this answers
-/// for many; an object number that the heap does not have is unreachable and of size 0.
+/// The columns of all objects, looked up once; the same queries as in [`Heap`]. An object number that the heap does not
+/// have is unreachable and of size 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'h> {
     classes: Packed<'h>,
@@ -103,18 +102,16 @@ impl Heap {
         self.read_block(first, out, |object| columns.retained(object))
     }
 
-    /// What an object immediately dominates, by id, with retained sizes: faster than asking for the
-    /// size of each.
+    /// The objects that an object immediately dominates, by id, with retained sizes; faster than a query for each size.
     pub fn dominated_retained(&self, parent: ObjIdx) -> impl Iterator<Item = (ObjIdx, Bytes)> + '_ {
         let columns = self.columns();
         let sized = move |object| (object, columns.retained(object));
         self.dominated(Some(parent)).map(sized)
     }
 
-    /// Calls `child` with everything that the members of a set immediately dominate. The set has a
-    /// bit per object, 64 in a word; `words` are those from word `first` on. The lists are read in
-    /// the order in which they lie in the index: for large sets that is many times faster than
-    /// [`dominated`](Self::dominated).
+    /// Calls `child` with all objects that the members of a set immediately dominate. The set has a bit per object, 64
+    /// in a word; `words` are those from word `first` on. The lists are read in the order of the index, which for large
+    /// sets is many times faster than [`dominated`](Self::dominated).
     pub fn for_dominated(&self, first: usize, words: &[u64], mut child: impl FnMut(ObjIdx)) {
         let Some(counts) = Column::new(self.index.bytes(Tag::DominatedCounts)) else {
             return;

@@ -1,6 +1,5 @@
-//! The contents of all objects at the speed of reading: one walk over the file, by several
-//! workers, in the order of the file. Asking for objects one by one
-//! ([`Heap::object`](Heap::object)) finds each record from an anchor and is for few objects.
+//! The contents of all objects at the speed of reading: one walk over the file by several workers, in file order.
+//! [`Heap::object`](Heap::object) finds each record from an anchor and is for few objects.
 
 use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
 use crate::idmap::{Cursor, IdMap};
@@ -13,9 +12,8 @@ use hprof::{
 };
 use rustc_hash::FxHashSet;
 
-/// What a worker of [`Heap::walk_contents`] is called with. Every object of the dump comes once,
-/// to one worker, whether it is reachable or not; class objects do not come at all (their
-/// contents are in [`Heap::classes`]). Kinds that are switched off cost nothing.
+/// A worker of [`Heap::walk_contents`]. Every object of the dump, reachable or not, is passed once to one worker,
+/// except class objects (their contents are in [`Heap::classes`]). Kinds that are switched off cost nothing.
 pub trait ContentVisitor: Send {
     /// Whether instances are wanted.
     const INSTANCES: bool = true;
@@ -54,8 +52,8 @@ impl<V: ContentVisitor> ContentVisitor for &mut V {
     }
 }
 
-/// A walk over the contents of all objects that continues only on request, for those who
-/// hand out one row after the other. Made by [`Heap::content_steps`].
+/// A walk over the contents of all objects that continues only on request, for callers that return one row after the
+/// other. Made by [`Heap::content_steps`].
 #[derive(Debug)]
 pub struct ContentSteps {
     units: Vec<Stretch>,
@@ -195,8 +193,8 @@ impl<V: ContentVisitor> UnitVisitor for Worker<'_, V> {
 }
 
 impl Heap {
-    /// Walks the contents of all objects once, in file order, with one visitor per worker; gives
-    /// the visitors back. One pass over the heap records of the file.
+    /// Walks the contents of all objects once, in file order, with one visitor per worker; returns the visitors. One
+    /// pass over the heap records of the file.
     pub fn walk_contents<V: ContentVisitor>(
         &self,
         phase: &'static str,
@@ -239,8 +237,7 @@ impl Heap {
         })
     }
 
-    /// At most `most` elements of an array of references, from element `first` on; none of an
-    /// object that is no such array.
+    /// At most `most` elements of an array of references, from element `first` on; none for other objects.
     pub fn elements(
         &self,
         array: ObjIdx,

@@ -1,6 +1,6 @@
-//! Sizes of objects: what the dump does not say. HotSpot writes only field bytes, but object ids
-//! are addresses, so the distance to the next object is the size wherever no hole lies between.
-//! From those distances the layout of the VM is solved (analyzer-features section 5.4).
+//! Sizes of objects, which the dump does not state. HotSpot writes only field bytes, but object ids are addresses, so
+//! the distance to the next object is the size if there is no gap between them. The layout of the VM is derived from
+//! these distances (analyzer-features section 5.4).
 
 use crate::{LayoutInfo, LayoutModel};
 use hprof::{
@@ -9,8 +9,8 @@ use hprof::{
 };
 use rustc_hash::FxHashMap;
 
-/// The first objects of one class in the order of the file, with their offsets and the distances to
-/// their neighbours: the same ones however many threads looked.
+/// The first objects of one class in file order, with their offsets and the distances to their neighbours; the same
+/// objects for any number of threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirstGaps(Vec<(u64, Sample)>);
 
@@ -19,11 +19,11 @@ pub(crate) struct FirstGaps(Vec<(u64, Sample)>);
 pub(crate) enum Sample {
     /// The distance to the next object of the file, which is the next one by address, too.
     Gap(u32),
-    /// Its id: the file is not in the order of addresses, so its neighbour is known at the end.
+    /// Its id, if the file is not in the order of addresses; its neighbour is then known at the end.
     Id(u64),
 }
 
-/// Gaps above this are holes, not sizes.
+/// Larger distances are gaps, not sizes.
 pub(crate) const LARGEST_GAP: u64 = 1 << 16;
 
 impl FirstGaps {
@@ -35,12 +35,12 @@ impl FirstGaps {
         self.0.len() < Self::ENOUGH
     }
 
-    /// Notes an object; one worker goes forward in the file.
+    /// Adds an object; a worker adds them in file order.
     pub(crate) fn add(&mut self, at: u64, sample: Sample) {
         self.0.push((at, sample));
     }
 
-    /// Turns ids into distances: `next` gives the id of the next object by address.
+    /// Turns ids into distances; `next` returns the id of the next object by address.
     pub(crate) fn measure(&mut self, next: impl Fn(u64) -> Option<u64>) {
         self.0.retain_mut(|(_, sample)| {
             if let Sample::Id(id) = *sample {
@@ -71,7 +71,7 @@ impl FirstGaps {
     }
 }
 
-/// Distances from the instances of one class to the next object: the few most usual ones.
+/// The most frequent distances from the instances of one class to the next object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GapVotes {
     votes: [(u32, u16); 4],
@@ -106,11 +106,11 @@ impl GapVotes {
             .map_or(0, |v| u64::from(v.1))
     }
 
-    /// The size these distances speak for. Holes only ever make a distance larger, so no object
-    /// is larger than the smallest one; a size above the formula (contended fields, fields that
-    /// the VM injects, at most `most_extra` bytes) is believed when most distances agree on it. A
-    /// class that is not known for contended fields must have many that do, in a heap in which most
-    /// distances are sizes: where objects are missing, the distances of a class may all be the same hole.
+    /// The size that these distances indicate. A gap makes a distance larger, so no object is larger than the smallest
+    /// distance. A size above the formula (contended fields, fields that the VM injects, at most `most_extra` bytes) is
+    /// accepted if most distances agree on it. For a class that is not known for contended fields, many distances must
+    /// agree, in a heap in which most distances are sizes: if objects are missing, all distances of a class may have
+    /// the same gap.
     pub(crate) fn size(
         &self,
         least: u64,
@@ -139,7 +139,7 @@ impl GapVotes {
     }
 }
 
-/// The numbers that sizes are made of.
+/// The numbers from which sizes are computed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SizeRules {
     pub(crate) model: LayoutModel,
@@ -156,15 +156,13 @@ pub(crate) struct SizeRules {
     pub(crate) samples: u64,
     /// False when ids are serial numbers rather than addresses.
     pub(crate) addresses: bool,
-    /// False when objects that follow one another in the file do not by address, as ZGC and
-    /// Shenandoah write them.
+    /// False if successive objects in the file are not successive by address, as in dumps of ZGC and Shenandoah.
     pub(crate) in_order: bool,
-    /// The smallest distance between two objects: CMS gives no object less than 24 bytes, whatever
-    /// its size.
+    /// The smallest distance between two objects: CMS gives every object at least 24 bytes.
     pub(crate) least_gap: u64,
     /// Slots of the id map are `1 << shift` apart.
     pub(crate) shift: u32,
-    /// Sizes of instances by class id, when the dump has them: distances say nothing then.
+    /// Sizes of instances by class id, if the dump has them; distances are then not used.
     pub(crate) stated: Option<FxHashMap<u64, u64>>,
 }
 
@@ -218,7 +216,7 @@ impl SizeRules {
         }
     }
 
-    /// Replaces what was measured by what the dump has.
+    /// Replaces measured sizes with those in the dump.
     pub(crate) fn state(&mut self, sizes: &MeasuredSizes) {
         if self.model != LayoutModel::Measured {
             return;
@@ -249,7 +247,7 @@ impl SizeRules {
         SizeRules::new(LayoutModel::Measured, header, header + 4, reference, 8)
     }
 
-    /// The rules that a solved layout stands for.
+    /// The rules of a derived layout.
     pub(crate) fn of(layout: &LayoutInfo) -> SizeRules {
         SizeRules::new(
             layout.model,
@@ -260,7 +258,7 @@ impl SizeRules {
         )
     }
 
-    /// Whether most distances between objects are no sizes: objects are missing in the dump.
+    /// Whether most distances between objects are not sizes, because objects are missing in the dump.
     pub(crate) fn has_holes(&self) -> bool {
         self.agreeing * 2 < self.samples
     }
@@ -290,8 +288,8 @@ impl SizeRules {
     }
 }
 
-/// Reads a part of the dump and solves the layout. `mat` reads all of it, because MAT's rules
-/// depend on every array and every gap.
+/// Reads a part of the dump and derives the layout. `mat` reads all of it, because MAT's rules depend on every array
+/// and every gap.
 pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stretch]) -> SizeRules {
     let width = ids.bytes() as u64;
     let mut sample = Sampler::default();
@@ -340,11 +338,11 @@ pub(crate) fn solve(model: LayoutModel, data: &[u8], ids: IdSize, units: &[Stret
     rules
 }
 
-/// Objects whose distances by address are examined, when the file is in another order.
+/// How many distances by address are examined, if the file is in another order.
 const NEIGHBOURS: usize = 1 << 20;
 
-/// The distances between neighbours by address. In a large dump the neighbours are anywhere, so all
-/// of it is read for the objects in one stretch of addresses.
+/// The distances between neighbours by address. In a large dump the neighbours may be anywhere, so all of it is read,
+/// for the objects in one range of addresses.
 fn by_address(low_bits: u64, data: &[u8], ids: IdSize, units: &[Stretch]) -> Sampler {
     let collect = |pieces: &[Stretch], window| {
         let mut sample = Sampler {
@@ -383,7 +381,7 @@ fn by_address(low_bits: u64, data: &[u8], ids: IdSize, units: &[Stretch]) -> Sam
     sample
 }
 
-/// Bytes examined to solve the layout.
+/// Bytes that are read to derive the layout.
 const SAMPLE: u64 = 24 << 20;
 
 /// Pieces of the units, spread over the whole dump.
@@ -418,7 +416,7 @@ struct Sampler {
     arrays: Vec<(BasicType, u32, u64)>,
     mat: MatRule,
     least_gap: Option<u64>,
-    /// Neighbours in the file whose addresses go up, and down.
+    /// Neighbours in the file with ascending and with descending addresses.
     forward: u64,
     backward: u64,
     /// Objects with an id in the window, for the order by address.
@@ -426,10 +424,10 @@ struct Sampler {
     window: Option<(u64, u64)>,
 }
 
-/// Most objects that are kept to be put in the order of their addresses.
+/// The most objects that are kept for sorting by address.
 const MOST: usize = 4 * NEIGHBOURS;
 
-/// One array of so many may overlap its neighbour, in a damaged dump.
+/// One array in this many may overlap its neighbour, in a damaged dump.
 const OVERLAPS: usize = 200;
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -482,8 +480,8 @@ impl Sampler {
         }
     }
 
-    /// The hypothesis about headers and reference width that explains most array gaps. One by
-    /// which objects overlap their neighbours is believed only if there is no other.
+    /// The hypothesis about headers and reference width that explains most distances between arrays. One with
+    /// overlapping objects is accepted only if there is no other.
     fn best(&self, width: u64) -> SizeRules {
         const WIDE: &[(u64, u64, u64)] = &[
             (12, 16, 4),

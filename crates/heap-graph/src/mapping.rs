@@ -1,5 +1,5 @@
-//! Names back from what ProGuard or R8 made of them: reads a mapping file and renames the classes,
-//! fields and frames of an opened heap.
+//! Restores names that ProGuard or R8 changed: reads a mapping file and renames the classes, fields and frames of an
+//! opened heap.
 //!
 //! ```
 //! let map = heap_graph::Mapping::parse("shop.Order -> a.b:\n    int total -> c\n");
@@ -13,9 +13,9 @@ use rustc_hash::FxHashMap;
 /// A method of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Method {
-    /// Lines of the new code that it covers; all when there are none.
+    /// Lines of the new code that it covers; all lines if there are none.
     lines: Option<(i32, i32)>,
-    /// Original name, with its class where it was inlined from another one.
+    /// Original name, with its class if it was inlined from another class.
     name: String,
     /// Line of the original code that the first one stands for.
     first: Option<i32>,
@@ -37,7 +37,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Reads the text of a mapping file. Lines that mean nothing are passed over, as retrace does.
+    /// Reads the text of a mapping file. Unknown lines are ignored, as in retrace.
     pub fn parse(text: &str) -> Mapping {
         let mut classes: FxHashMap<String, Class> = FxHashMap::default();
         let mut current = String::new();
@@ -69,7 +69,7 @@ impl Mapping {
         self.classes.len()
     }
 
-    /// True when it names nothing.
+    /// True if it has no names.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
@@ -152,7 +152,7 @@ fn member(class: &mut Class, old: &str, new: &str) {
 }
 
 impl Heap {
-    /// Gives classes, fields and frames the names they had before ProGuard or R8.
+    /// Restores the names that classes, fields and frames had before ProGuard or R8.
     pub fn rename(&mut self, mapping: &Mapping) {
         // The stacks are read on first use: read them now, to have them changed.
         self.detail();

@@ -1,4 +1,4 @@
-//! One object as the dump has it: fields, elements, values, references.
+//! One object of the dump: fields, elements, values, references.
 
 use crate::{ClassIdx, Heap, HeapError, LayoutModel, ObjIdx, ObjectKind};
 use hprof::{BasicType, HeapTag, IdSize, ObjectId, SubRecord, read_id};
@@ -28,7 +28,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// From bits as [`StaticInfo`](crate::StaticInfo) keeps them.
+    /// A value from the bits in a [`StaticInfo`](crate::StaticInfo).
     pub fn from_bits(kind: BasicType, bits: u64) -> Value {
         match kind {
             BasicType::Object => Value::Reference(ObjectId(bits)),
@@ -126,7 +126,7 @@ pub enum Via {
     Element(u32),
     /// By a constant pool entry.
     Constant(u32),
-    /// A thread to what its stack holds.
+    /// A thread to an object that its stack refers to.
     ThreadLocal {
         /// Kind of root record.
         kind: HeapTag,
@@ -285,8 +285,8 @@ impl Heap {
         fields
     }
 
-    /// All references of an object to objects of the dump, in the order of the record. Referents
-    /// that do not count under the chosen strength are listed too, with their strength.
+    /// All references of an object to objects of the dump, in the order of the record. Referents that the chosen
+    /// strength ignores are listed, too, with their strength.
     pub fn outbound(&self, object: ObjIdx) -> Result<Vec<Reference>, HeapError> {
         let mut out = Vec::new();
         let mut add = |target: ObjectId, via: Via, strength: RefStrength| {
@@ -371,9 +371,8 @@ impl Heap {
         Ok(out)
     }
 
-    /// References that no record of an instance or array has, and that
-    /// [`walk_contents`](Heap::walk_contents) therefore does not show: those of class objects, but
-    /// for the one to their class, and those of threads to what their stacks hold.
+    /// References that are in no record of an instance or array, so that [`walk_contents`](Heap::walk_contents) does
+    /// not show them: those of class objects, except the one to their class, and those from the stacks of threads.
     pub fn references_beside_records(&self) -> Result<Vec<(ObjIdx, Reference)>, HeapError> {
         let mut found = Vec::new();
         let classes = (0..self.classes().len() as u32).map(ClassIdx);

@@ -1,4 +1,4 @@
-//! How a dump is opened, and how the caller follows and stops the work.
+//! Options for opening a dump, and how the caller observes and cancels the work.
 
 use crate::phases::private_memory;
 use crate::{LayoutModel, Phases, Strength};
@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Memory that a build takes besides its arrays and the map of ids: small arrays, which stay in memory, and buffers.
+/// Memory of a build besides its arrays and the map of ids: small arrays, which stay in memory, and buffers.
 const FIXED_MEMORY: u64 = 20 << 20;
 /// The buffers of a worker thread.
 const THREAD_MEMORY: u64 = 2 << 20;
@@ -29,16 +29,16 @@ pub struct Options {
     pub cache_dir: Option<PathBuf>,
     /// Neither read nor write an index file.
     pub no_index: bool,
-    /// Bytes of memory for the arrays of a build; past it they go to temporary files.
+    /// Bytes of memory for the arrays of a build; arrays beyond that go to temporary files.
     pub max_memory: Option<u64>,
-    /// Bytes of memory that the process may have during a build: the arrays get what the rest of the build leaves, and a dump
-    /// that needs more is refused.
+    /// Bytes of memory that the process may use during a build: the arrays get what the rest of the build leaves, and a
+    /// dump that needs more is refused.
     pub total_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
-    /// Use 40-bit numbers for objects even where 32 bits would do (for tests).
+    /// Use 40-bit numbers for objects even if 32 bits are sufficient (for tests).
     pub wide: bool,
-    /// Use 40-bit numbers for sizes even where those of objects would do (for tests).
+    /// Use 40-bit numbers for sizes even if the width of object numbers is sufficient (for tests).
     pub wide_sizes: bool,
     /// Records what each phase of a build costs.
     pub phases: Phases,
@@ -69,7 +69,7 @@ impl Options {
     }
 }
 
-/// Why a heap could not be opened or asked.
+/// Why a heap could not be opened or queried.
 #[derive(Debug, Error)]
 pub enum HeapError {
     /// The file could not be read or unpacked.
@@ -104,7 +104,7 @@ pub enum HeapError {
         /// Why it failed.
         error: io::Error,
     },
-    /// The index cannot be built in so little memory.
+    /// The memory limit is too small for the index.
     #[error("--max-memory: {}M are too few, the index of this dump needs about {}M", limit >> 20, least.div_ceil(1 << 20))]
     Memory {
         /// Bytes that were allowed.
@@ -115,7 +115,7 @@ pub enum HeapError {
     /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,
-    /// The dump or its index changed while it was read, so no answer can be trusted.
+    /// The dump or its index changed while it was read, so results are not valid.
     #[error("{path}: {why}; run the command again when the file is at rest")]
     Changed {
         /// The dump.
@@ -149,7 +149,7 @@ impl From<Cancelled> for HeapError {
 }
 
 impl HeapError {
-    /// True when the input, not the surroundings, is the reason.
+    /// True if the input is the reason, and not the environment.
     pub fn is_unusable_input(&self) -> bool {
         !matches!(
             self,

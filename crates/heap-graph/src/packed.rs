@@ -49,7 +49,7 @@ impl<W: Write> BitWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left, and spare bytes so that every value can be read as one word.
+    /// Writes the remaining bits, and spare bytes so that every value can be read as one word.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.buffer.extend_from_slice(&self.word.to_le_bytes());
         self.buffer.extend_from_slice(&[0u8; 16]);
@@ -120,7 +120,7 @@ pub(crate) struct ColumnBuilder {
     len: u64,
 }
 
-/// Bits one behind the other: the full words, and the one that is being filled.
+/// A sequence of bits: the full words, and the one that is being filled.
 #[derive(Debug)]
 struct BitBuffer {
     words: Tape<u64>,
@@ -144,7 +144,7 @@ impl BitBuffer {
 }
 
 impl ColumnBuilder {
-    /// A column of about so many values; of a large heap its bits are in a temporary file until they are written.
+    /// A column of about this many values; for a large heap its bits are in a temporary file until they are written.
     pub(crate) fn new(values: u64, budget: &Budget) -> io::Result<ColumnBuilder> {
         Ok(ColumnBuilder {
             heads: Vec::new(),

@@ -1,5 +1,4 @@
-//! What each phase of a build costs, for those who measure. It is no part of an answer, and nothing is
-//! measured unless it was requested.
+//! The cost of each phase of a build. It is not part of an answer, and is only measured on request.
 
 use crate::raw;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +15,11 @@ pub struct Phase {
     pub wall: Duration,
     /// Processor time of all threads.
     pub cpu: Duration,
-    /// Accesses to large arrays at places that follow no order, as far as they are counted.
+    /// Counted random accesses to large arrays.
     pub random: u64,
-    /// Most bytes that its arrays of one element per object or reference had at the same time.
+    /// The most bytes that its arrays with one element per object or reference had at the same time.
     pub arrays: u64,
-    /// Most private memory of the process, sampled; 0 where the system does not report it.
+    /// The most private memory of the process, sampled; 0 if the system does not report it.
     pub private: u64,
 }
 
@@ -54,7 +53,7 @@ struct Recorder {
 }
 
 impl Phases {
-    /// Records from now on, with a thread that samples the memory.
+    /// Starts recording, with a thread that samples the memory.
     pub fn recording() -> Phases {
         let (sampler, ended) = channel::<()>();
         let recorder = Arc::new(Recorder {
@@ -78,7 +77,7 @@ impl Phases {
         Phases(Some(recorder))
     }
 
-    /// Ends the phase before and begins one.
+    /// Ends the previous phase and begins one.
     pub fn begin(&self, name: &'static str) {
         if let Some(recorder) = &self.0 {
             recorder.end();
@@ -88,7 +87,7 @@ impl Phases {
         }
     }
 
-    /// Ends the last phase and gives all of them.
+    /// Ends the last phase and returns all phases.
     pub fn finish(&self) -> Profile {
         let Some(recorder) = &self.0 else {
             return Profile::default();

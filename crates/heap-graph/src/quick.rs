@@ -25,10 +25,10 @@ pub struct QuickRow {
     pub shallow: Bytes,
 }
 
-/// The histogram and what was learned on the way.
+/// The histogram and the findings of the pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuickHistogram {
-    /// Totals; reachable numbers are 0, because nothing was followed.
+    /// Totals; reachable numbers are 0, because no references are followed.
     pub summary: Summary,
     /// One row per class id that has objects, largest first, ties by id.
     pub rows: Vec<QuickRow>,
