@@ -1,11 +1,10 @@
-//! The VM's own dumper, and what is at which address of the dump it writes.
+//! Dumps that the VM's own dumper writes, and the addresses of objects in them.
 //!
-//! A reference of JNI is a pointer to a slot, and the slot holds the address of the
-//! object, which is its id in the dump. Slots are read before the dump and after
-//! it. An object whose address is the same both times was there when the dump was
-//! written: it would have had to be moved away and back, and another one to its
-//! place and away, which takes four collections; so a dump with more of them
-//! is thrown away and written again. The others are counted as moved.
+//! A JNI reference is a pointer to a slot, and the slot has the address of the object, which is its id in the dump.
+//! Slots are read before and after the dump. An object with the same address both times was at this address in the
+//! dump: otherwise it would have been moved away and back, and another object to this address and away, which takes
+//! four collections. A dump with that many collections is discarded and written again. Objects whose address differs
+//! are counted as moved.
 
 use std::path::Path;
 
@@ -19,10 +18,10 @@ use crate::threads::background::collect_garbage;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::queries::failed;
 
-/// How often a dump is written until few enough collections come in between.
+/// How often a dump is written until there are few enough collections meanwhile.
 const TRIES: usize = 3;
-/// Most collections during one dump: with slots that are plain addresses, and with a
-/// collector that moves objects between pauses, of which each is an event.
+/// The most collections during one dump: if slots are plain addresses, and with a collector that moves objects between
+/// pauses, each of which is an event.
 const CALM: [u64; 2] = [3, 8];
 
 /// Writes a dump; runs Java code.
@@ -46,7 +45,7 @@ pub(crate) fn write(
             let reading = reading.ok_or(VmError::Unsupported("readable references"))?;
             let began = hotspot.tracked.collections();
             let places = Places::read(jni, reading, entries, &known);
-            // Those that were made meanwhile.
+            // Objects that were made meanwhile.
             hotspot.track_all_gathered(jni);
             let new = hotspot.tracked.newcomers();
             let places_of_new = Places::read(jni, reading, &new, &Known::default());
@@ -56,7 +55,7 @@ pub(crate) fn write(
             let mut dump = NativeDump::default();
             places.join(jni, reading, entries, &sites, &mut dump);
             places_of_new.join(jni, reading, &new, &sites, &mut dump);
-            // One that was under way at first counts, and one that is under way now.
+            // A collection that was under way at the beginning counts, and one that is under way now.
             let collections = hotspot.tracked.started().saturating_sub(began);
             if collections > CALM[usize::from(reading == Reading::Local)]
                 || places.named != named_after
@@ -80,7 +79,7 @@ pub(crate) fn write(
     })
 }
 
-/// Objects that have a name in the profile, and the agent's own.
+/// Objects with a handle in the profile, and those of the agent.
 #[derive(Default)]
 struct Known {
     /// Weak references.
@@ -127,7 +126,7 @@ impl Known {
     }
 }
 
-/// Where everything is at one moment.
+/// The addresses of all these objects at one moment.
 struct Places {
     tracked: Vec<u64>,
     /// Classes, loaders, threads and the agent's own, in this order.
@@ -152,7 +151,7 @@ impl Places {
         weak.chain(local).collect()
     }
 
-    /// Adds the objects that are where they were.
+    /// Adds the objects whose address has not changed.
     fn join(
         &self,
         jni: Jni,
@@ -176,7 +175,7 @@ impl Places {
         }
     }
 
-    /// Adds what has a name.
+    /// Adds the objects with a handle.
     fn name(self, known: &Known, dump: &mut NativeDump) {
         let mut named = self.named.into_iter();
         // Weak references to freed objects have no address.
@@ -195,8 +194,8 @@ impl Places {
     }
 }
 
-/// The objects in order of their addresses. Neighbours were mostly made one after the
-/// other, so they are dealt out to small parts of the heap, which are sorted each.
+/// The objects in the order of their addresses. Neighbours were mostly made in succession, so objects are distributed
+/// to small parts of the heap, each of which is sorted.
 fn in_order(objects: &[PlacedObject]) -> Vec<PlacedObject> {
     const PARTS_LOG2: u32 = 15;
     let addresses = || objects.iter().map(|object| object.address);
@@ -211,7 +210,7 @@ fn in_order(objects: &[PlacedObject]) -> Vec<PlacedObject> {
     }
     let mut sum = 0;
     for end in &mut ends {
-        // Where the part begins; dealing moves it on to where it ends.
+        // The start of each part; distributing moves it to the end of the part.
         sum += std::mem::replace(end, sum);
     }
     let mut sorted = objects.to_vec();
@@ -228,15 +227,15 @@ fn in_order(objects: &[PlacedObject]) -> Vec<PlacedObject> {
     sorted
 }
 
-/// The method of Java that has the VM write a dump.
+/// The Java method that makes the VM write a dump.
 struct Dumper {
     bean: Object,
     dump: MethodPtr,
 }
 
 impl Dumper {
-    /// Looks for the implementation, which is a small part of the management classes,
-    /// and falls back on the way through all of them.
+    /// Looks for the implementation, which needs few of the management classes; otherwise uses the public interface,
+    /// which loads all of them.
     fn find(jni: Jni) -> jvmti::Result<Self> {
         const MODERN: [&str; 3] = [
             "com/sun/management/internal/PlatformMBeanProviderImpl",
@@ -245,8 +244,8 @@ impl Dumper {
         ];
         const HELPER: &str = "sun/management/ManagementFactoryHelper";
         const DIAGNOSTIC: &str = "sun/management/HotSpotDiagnostic";
-        // In later updates of JDK 8 the method is Java code with the first lambda of many a
-        // program, whose linking would stand in the dump.
+        // In later updates of JDK 8 the method is Java code with a lambda, often the first one in the program; objects
+        // of its linking would be in the dump.
         const OLD: [&str; 3] = [HELPER, DIAGNOSTIC, "dumpHeap0"];
         const OLDER: [&str; 3] = [HELPER, DIAGNOSTIC, "dumpHeap"];
         Self::direct(jni, MODERN)
@@ -279,8 +278,7 @@ impl Dumper {
         Ok(Self { bean, dump })
     }
 
-    /// Dumps all objects: garbage has just been collected, and the VM need not do it
-    /// again.
+    /// Dumps all objects. Garbage has just been collected, so the VM does not collect again.
     fn dump(&self, jni: Jni, path: Object) -> jvmti::Result<()> {
         let arguments = [Value { l: path.raw() }, Value { z: 0 }];
         jni.call_void(self.bean, self.dump, &arguments)

@@ -1,9 +1,8 @@
-//! Where an object is: a reference of JNI is the address of a slot that holds the
-//! object's address, and the collector keeps it up to date.
+//! Addresses of objects: a JNI reference is the address of a slot that has the object's address, which the collector
+//! keeps up to date.
 //!
-//! That slots are like this is tried on the spot: a weak and a local reference to
-//! one object must agree. Where the collector keeps marks in the slots of weak ones
-//! (ZGC) they do not, and the addresses are taken from local references.
+//! This is tested at run time: a weak and a local reference to one object must agree. If the collector keeps marks in
+//! the slots of weak references (ZGC), they do not agree, and addresses are read from local references.
 
 use jvmti::{Env, Jni, Live, Object};
 
@@ -22,7 +21,7 @@ impl Slot {
         Self(reference.raw() as usize & !KIND)
     }
 
-    /// What it holds: the object's address, 0 if it is dead.
+    /// The object's address; 0 if it was freed.
     ///
     /// # Safety
     /// The reference has not been dropped, and references of this VM are slots
@@ -33,10 +32,9 @@ impl Slot {
     }
 }
 
-/// Whether slots of weak references hold addresses that can be relied upon: new
-/// objects are found at the same place through a weak and a local reference, before
-/// and after a collection. ZGC heals slots only when a thread uses them, so what
-/// they hold may be an address that another object has by now: never there.
+/// Whether slots of weak references have reliable addresses: those of a weak and a local reference to a new object must
+/// agree, before and after a collection. Never with ZGC, which updates slots only when a thread uses them, so that
+/// another object may have the address.
 pub(crate) fn are_addresses(env: Env<Live>, jni: Jni, collector: Collector) -> bool {
     const TRIES: usize = 8;
     if matches!(collector, Collector::Z | Collector::Other) {
@@ -70,7 +68,7 @@ pub(crate) fn are_addresses(env: Env<Live>, jni: Jni, collector: Collector) -> b
     })
 }
 
-/// The address in the slot of a reference, 0 if it is dead.
+/// The address in the slot of a reference; 0 if the object was freed.
 pub(crate) fn address(reference: Object) -> u64 {
     // SAFETY: HotSpot's references are pointers to slots of 8 bytes, which are mapped
     // as long as the reference exists.
@@ -87,7 +85,7 @@ pub(crate) enum Reading {
 }
 
 impl Reading {
-    /// Tries it out on some references; `None` if slots hold no addresses at all.
+    /// Tests some references; `None` if slots do not have addresses.
     pub(crate) fn tried(jni: Jni, weak: impl Iterator<Item = Object>) -> Option<Self> {
         const SOME: usize = 64;
         /// Beyond it are the marks of the ZGC of JDK 11 to 23.
@@ -111,7 +109,7 @@ impl Reading {
         Some(reading)
     }
 
-    /// The address of a weak reference's object, 0 if it is dead.
+    /// The address of a weak reference's object; 0 if it was freed.
     pub(crate) fn of(self, jni: Jni, weak: Object) -> u64 {
         match self {
             Self::Weak => address(weak),
@@ -124,9 +122,8 @@ impl Reading {
     }
 }
 
-/// Whether the slots of weak references are null as soon as a collection that their
-/// objects did not survive has ended, so that the agent need not ask the VM: with the
-/// collectors that clear them in a pause. Tried on some references.
+/// Whether the slots of weak references to freed objects are null as soon as the collection has ended, so that the
+/// agent need not call the VM. This holds for collectors that clear them in a pause; tested with some references.
 pub(crate) fn are_cleared(jni: Jni, weak: impl Iterator<Item = Object>) -> bool {
     let structs = VmStructs::load().unwrap_or_default();
     Collector::of(&structs).collects_in_vm_thread()

@@ -1,4 +1,4 @@
-//! Where the tracked objects and their stacks are, for any process that reads a copy of this one.
+//! The addresses of tracked objects and their stacks, for a process that reads a copy of this one.
 
 use std::iter::once;
 use std::mem::size_of;
@@ -18,9 +18,9 @@ pub struct TrackedLists {
     pub lists: [(u64, usize); 2],
     /// The size of an entry.
     pub entry_size: usize,
-    /// Where an entry has a weak JNI reference to its object.
+    /// Offset of the weak JNI reference to the object in an entry.
     pub reference_at: usize,
-    /// Where it has the number of its allocation site.
+    /// Offset of the number of the allocation site in an entry.
     pub site_at: usize,
     /// The bits of that number.
     pub site_mask: u32,
@@ -39,8 +39,8 @@ impl HotSpot {
         Some(once(TraceId::EMPTY).chain(stacks).collect())
     }
 
-    /// Runs `body` while the lists of tracked objects stay as they are. It gets none when the slots of references do not
-    /// hold addresses. The thread must be one of the VM's.
+    /// Runs `body` while the lists of tracked objects do not change. It gets no lists if the slots of references do not
+    /// have addresses. The thread must be attached to the VM.
     pub fn while_tracked<T>(&self, body: impl FnOnce(Option<&TrackedLists>) -> T) -> T {
         let Some(jni) = self.java.jni() else {
             return body(None);
@@ -51,7 +51,7 @@ impl HotSpot {
                 if Reading::tried(jni, weak) != Some(Reading::Weak) {
                     return body(None);
                 }
-                // Those that were allocated since the last collection.
+                // Objects that were allocated since the last collection.
                 self.track_all_gathered(jni);
                 let new = self.tracked.newcomers();
                 let [reference_at, site_at] = Entry::OFFSETS;

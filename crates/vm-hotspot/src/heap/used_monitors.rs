@@ -1,5 +1,4 @@
-//! Monitors in use, as a monitor dump has them. Those without an owner and waiting threads cannot be
-//! listed by the VM.
+//! Monitors in use, for a monitor dump. The VM cannot list monitors that have neither an owner nor waiting threads.
 
 use jvmti::{Env, Jni, Live, Object};
 use vmpi::dump::MonitorRecord;
@@ -27,9 +26,9 @@ pub fn used_monitors(
     found
 }
 
-/// What a dump says of the monitor of an object with this id; `None` if the VM does not say.
+/// The entry of a dump for the monitor of an object with this id; `None` if the VM does not report it.
 ///
-/// VMs before 23 count those who wait to be notified also among those who wait to enter.
+/// Before JDK 23 a VM counts threads that wait to be notified also among those that wait to enter.
 pub fn monitor_record(
     (env, jni): (Env<Live>, Jni),
     monitor: Object,

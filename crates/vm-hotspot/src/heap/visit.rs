@@ -1,9 +1,9 @@
 //! A walk for [`HeapVisitor`]s: the heap with the stacks of tracked objects.
 //!
-//! It has an environment of its own, with tags for classes, tracked objects and all that the walk meets; they go with
-//! it, so that nothing is left for the collector to look after.
+//! It uses a separate JVMTI environment, with tags for classes, tracked objects and all objects of the walk. The tags
+//! are removed with it, so that the collector has no more work afterwards.
 //!
-//! This is the way without the VM's own dumper, several times as slow.
+//! This is used if the VM's own dumper is not available; it is several times as slow.
 
 use jvmti::{Capability, Env, Jni, Live, Object, Reference};
 use rustc_hash::FxHashMap;

@@ -1,9 +1,9 @@
-//! One walk through the heap for every sink: what JVMTI reports is gathered into whole objects.
+//! A walk through the heap, for every kind of sink: combines the reports of JVMTI into complete objects.
 //!
-//! The VM reports all that one object holds before it continues with the next, so objects are gathered one at a time.
-//! Each is handed over when the next begins; classes, whose parts may come in between, follow at the end. Classes are
-//! loaded until all threads stand still; what a class holds that was not planned for, or an object of such a class,
-//! gets a root of its own, so that it is not taken for garbage. [`Ids`] name the objects; a [`Sink`] receives them.
+//! The VM reports all references of one object before it continues with the next, so objects are collected one at a
+//! time. Each is passed on when the next begins; classes, whose parts may come in between, follow at the end. Classes
+//! are loaded until all threads are stopped. Objects that an unplanned class refers to, and its instances, get a root
+//! of their own, so that they do not look like garbage. [`Ids`] name the objects; a [`Sink`] receives them.
 
 use jvmti::{Env, HeapWalk, Live, Object, Primitive, Reference, Walk};
 use rustc_hash::FxHashMap;

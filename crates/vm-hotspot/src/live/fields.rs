@@ -1,5 +1,5 @@
-//! Fields of live objects, read through JNI for the rule that says how full they are. They are found
-//! by JVMTI: JNI would wait for a class whose initializer runs, which may be as long as the program.
+//! Reads fields of live objects through JNI, for the rules of sizes and capacities. Fields are found with JVMTI,
+//! because JNI would wait for an initializer that is running, possibly as long as the program runs.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,7 +8,7 @@ use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::content::{self, Array, Fields, Fill};
 
-/// What the elements of an array are: the first letter of their descriptor, `L` for all references.
+/// The type of array elements: the first letter of their descriptor, `L` for all references.
 type Kind = u8;
 
 /// No real hierarchy is deeper.
@@ -18,7 +18,7 @@ const MOST_OTHERS: usize = 64;
 /// Lengths of arrays whose bytes are kept.
 const MOST_LENGTHS: usize = 1 << 14;
 
-/// The fields of a class, inherited ones too.
+/// The fields of a class, including inherited ones.
 struct Layout {
     class: Object,
     /// If its objects are arrays.
@@ -137,8 +137,8 @@ impl LiveFields {
         is_of(self.jni, object, self.own.class)
     }
 
-    /// Size and capacity of an object that [is of the class](Self::is_of): the VM does not look where
-    /// the fields of another are. Leaves local references behind.
+    /// Size and capacity of an object that [is of the class](Self::is_of); with another object the VM would read wrong
+    /// memory. Creates local references that it does not delete.
     pub(crate) fn fill(&self, object: Object) -> Fill {
         self.root.set(Some(object));
         content::fill(self, object, &self.name)
@@ -255,7 +255,7 @@ impl Fields for LiveFields {
 }
 
 impl LiveFields {
-    /// Elements and bytes of what may be an array; most of what is none is found out at once.
+    /// Elements and bytes of an object that may be an array; most other objects are recognized immediately.
     fn array_of_any(&self, value: Object) -> Option<Array> {
         let jni = self.jni;
         if self

@@ -1,5 +1,5 @@
-//! How big and how full all tracked objects are, for a table of all classes: read by a thread of the
-//! agent's own, piece by piece, so that no other thread waits for it, and summed up by site.
+//! Sizes and capacities of all tracked objects, for the table of all classes. A thread of the agent reads them piece by
+//! piece, so that no other thread waits, and sums them up by site.
 
 use std::sync::atomic::Ordering;
 
@@ -18,16 +18,16 @@ use crate::threads::worker::Place;
 use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
 
-/// Questions that may wait.
+/// The most requests that may wait.
 const MOST_WAITING: usize = 2;
-/// Objects that are read for one answer; of more, a sample of each site that has many.
+/// The most objects that are read for one answer; if there are more, a sample of each site with many.
 const MOST: u64 = 2 << 20;
-/// Rows of an answer: with more sites than that, those of a class and thread are one row; if that is
-/// not enough, those of a class.
+/// The most rows of an answer. With more sites, those of a class and thread are merged into one row; if that is not
+/// sufficient, those of a class.
 const MOST_ROWS: usize = 20_000;
-/// Local references of an object that is read.
+/// Local references needed to read an object.
 const REFERENCES: i32 = 8;
-/// Local references beside those of classes.
+/// Local references in addition to those of classes.
 const BESIDES: i32 = 256;
 
 /// A class whose objects are read.
@@ -39,9 +39,9 @@ struct Class {
 /// A site whose objects are read.
 struct Site {
     class: usize,
-    /// How many the site has that are tracked.
+    /// How many tracked objects the site has.
     objects: u64,
-    /// One that is tracked stands for so many, or if it is an array, for so many of its size.
+    /// The number of objects that a tracked one stands for; for an array, of arrays of its size.
     weight: f64,
     /// How many of them are read.
     share: Share,
@@ -58,7 +58,7 @@ impl HotSpot {
         }
         let hotspot = self.forever();
         worker.give(move |env, jni| {
-            // Half a reading would be taken for all there is.
+            // An incomplete result would be mistaken for a complete one.
             if let Some(fills) = fills(hotspot, env, jni, number) {
                 hotspot.emit(&Event::Fills(&fills));
             }
@@ -67,7 +67,7 @@ impl HotSpot {
     }
 }
 
-/// The answer to a question; none if the VM ends before all is read.
+/// The answer to a request; none if the VM ends before everything is read.
 fn fills(hotspot: &HotSpot, env: Env<Live>, jni: Jni, number: u32) -> Option<Fills> {
     let begun = Clock::ThreadCpu.now();
     hotspot.track_all_gathered(jni);
@@ -137,7 +137,7 @@ fn plan(
         let Some((mirror, name, options)) = class else {
             continue;
         };
-        // What a class object holds is not the program's.
+        // The contents of a class object do not belong to the program.
         if name == "java.lang.Class" || !(options.size || options.capacity) {
             continue;
         }
@@ -166,8 +166,8 @@ fn plan(
     (classes, sites)
 }
 
-/// The chance that the VM's sampler picks an object of so many bytes: one byte of `interval` is
-/// chosen, on average. 1 where it picks all, and of 0 bytes.
+/// The probability that the VM's sampler picks an object of this size: on average it chooses one byte of `interval`. 1
+/// if it picks all objects, and for 0 bytes.
 fn chance(interval: u64, bytes: u64) -> f64 {
     if interval == 0 || bytes == 0 {
         return 1.0;
@@ -175,8 +175,7 @@ fn chance(interval: u64, bytes: u64) -> f64 {
     -(-(bytes as f64) / interval as f64).exp_m1()
 }
 
-/// How many objects of each site are read, so that there are `most` in all: those of the sites
-/// that have few are read without exception.
+/// How many objects of each site are read, so that the total is at most `most`: all objects of sites with few of them.
 fn limit(mut counts: Vec<u64>, most: u64) -> u64 {
     counts.sort_unstable();
     let (mut rest, mut sites) = (most, counts.len() as u64);
@@ -190,23 +189,23 @@ fn limit(mut counts: Vec<u64>, most: u64) -> u64 {
     u64::MAX
 }
 
-/// What a reading came across.
+/// The counts of a reading.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Objects that might be read.
     met: u64,
-    /// How many those stand for that were chosen, and those of them that could be read: the
-    /// others died before, or are left out.
+    /// How many objects the chosen ones stand for, and how many of these could be read; the others were freed before,
+    /// or are left out.
     chosen: f64,
     found: f64,
-    /// Those that were read.
+    /// Objects that were read.
     read: u64,
-    /// Those whose class is not that of their site.
+    /// Objects whose class is not that of their site.
     left_out: u64,
 }
 
 impl Seen {
-    /// The objects that sums are of: as many as were read, if none was left out at random.
+    /// The number of objects that the sums represent: those that were read, if none was left out at random.
     fn objects(&self) -> u64 {
         let gone = (self.chosen - self.found).round() as u64;
         self.met.saturating_sub(gone).max(self.read)
@@ -247,7 +246,7 @@ fn read(
                 let site = sites[entry.site().0 as usize].as_mut();
                 let Some(site) = site else { continue };
                 let class = &classes[site.class];
-                // Two classes may share a site, and where one has a field the other may not.
+                // Two classes may share a site, and may have different fields at the same offset.
                 if !class.fields.is_of(object) {
                     seen.left_out += 1;
                     continue;
@@ -272,8 +271,8 @@ fn read(
     Some(seen)
 }
 
-/// The rows that say something, by class and stack; if that are too many, by class and thread, each
-/// with one of the stacks, or by class alone. Whether it is by class alone.
+/// The rows with data, by class and stack; if these are too many, by class and thread, each with one of the stacks, or
+/// only by class. Also returns whether they are only by class.
 fn rows(
     sites: Vec<Option<Site>>,
     thread_of: impl Fn(TraceId) -> ThreadId,
@@ -281,7 +280,7 @@ fn rows(
     let rows = sites.into_iter().flatten().map(|site| site.row);
     let rows = rows.filter(|row| !(row.size.is_empty() && row.capacity.is_empty()));
     let mut rows: Vec<SiteFill> = rows.collect();
-    // A site may be there for several shares.
+    // There may be a site for each of several shares.
     merge(&mut rows);
     if rows.len() > MOST_ROWS {
         let mut of_threads = FxHashMap::default();
@@ -298,7 +297,7 @@ fn rows(
     (rows, by_class)
 }
 
-/// Makes one row of those with the same class and stack.
+/// Merges rows with the same class and stack.
 fn merge(rows: &mut Vec<SiteFill>) {
     rows.sort_unstable_by_key(|row| (row.class.0, row.trace.0));
     rows.dedup_by(|row, kept| {

@@ -1,5 +1,5 @@
-//! The tracked live objects of a class, for users who examine the program: listed by a thread
-//! of the agent's own, so that the requesting thread does not wait.
+//! The tracked live objects of a class, for users who examine the program. A thread of the agent lists them, so that
+//! the requesting thread does not wait.
 
 use jvmti::{Env, Jni, Live, Object};
 use locks::{Mutex, Rank};
@@ -17,12 +17,12 @@ use crate::threads::worker::Place;
 use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
 
-/// Questions that may wait.
+/// The most requests that may wait.
 const MOST_WAITING: usize = 8;
-/// Local references beside those to the objects.
+/// Local references in addition to those of the objects.
 const BESIDES: usize = 256;
 
-/// An object that was chosen: it, its site, and when it was made by the agent's clock.
+/// A chosen object: a reference, its site, and its allocation time by the agent's clock.
 type Found = (Object, u32, u32);
 
 /// The classes of a name, each with its mirror; and which sites are theirs: which of them, and where.
@@ -47,10 +47,10 @@ impl HotSpot {
         Ok(())
     }
 
-    /// Times of birth are wanted from now on, or not.
+    /// Starts or stops recording allocation times.
     pub(crate) fn keep_allocation_times(&self, env: Env<Live>, jni: Jni, wanted: bool) {
         self.tracked.clock.switch(wanted);
-        // Elsewhere objects are not gathered, and known as soon as they are made.
+        // In the other cases objects are never pending, and are known immediately.
         if !wanted || self.config.track != Track::Every {
             return;
         }
@@ -69,7 +69,7 @@ impl HotSpot {
             if java_name(&entry.info.signature) != name {
                 return None;
             }
-            // Its weak reference is dropped under the lock when the class has died.
+            // Its weak reference is dropped under the lock when the class was unloaded.
             Some((class, jni.new_local(entry.mirror?)?))
         });
         let which = |class: ClassId| mirrors.iter().position(|(one, _)| *one == class);
@@ -86,7 +86,7 @@ impl HotSpot {
 }
 
 impl Classes {
-    /// Leaves out objects that are of none of the classes, as two classes may share a site; how many.
+    /// Removes objects that belong to none of the classes, because two classes may share a site; returns how many.
     fn leave_out(&self, jni: Jni, found: &mut Vec<Found>) -> usize {
         let before = found.len();
         found.retain(|(object, site, _)| {
@@ -98,7 +98,7 @@ impl Classes {
     }
 }
 
-/// The answer to a question.
+/// The answer to a request.
 fn list(hotspot: &HotSpot, env: Env<Live>, jni: Jni, query: &InstanceQuery) -> Listing {
     let mut listing = Listing {
         number: query.number,
@@ -166,7 +166,7 @@ fn describe(hotspot: &HotSpot, jni: Jni, class: (ClassId, Object)) -> ListedClas
     }
 }
 
-/// How many objects of these sites are alive, and a sample in which each has the same chance.
+/// The number of live objects of these sites, and a uniform random sample of them.
 fn sample(
     jni: Jni,
     all: &Dated,
@@ -189,7 +189,7 @@ fn sample(
     (seen, chosen.into_iter().filter_map(found).collect())
 }
 
-/// What is known of each object without asking it.
+/// What is known of each object without calling its methods.
 fn rows(
     hotspot: &HotSpot,
     (env, jni): (Env<Live>, Jni),
@@ -204,7 +204,7 @@ fn rows(
         .collect();
     let row = |(object, site, time): &Found| {
         let (class, trace) = classes.sites.get(site).copied().unwrap_or_default();
-        // An object that refers to many: what is read of it is dropped with the frame.
+        // An object may refer to many others; the frame deletes the local references.
         let fill = jni.local_frame(16, || {
             let reader = readers.get(class as usize);
             reader.map_or(Fill::default(), |reader| reader.fill(*object))

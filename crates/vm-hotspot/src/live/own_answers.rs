@@ -1,6 +1,5 @@
-//! What objects say of themselves: their `toString`, `hashCode`, `equals` and `compareTo`, run on a
-//! thread of the agent's own while nothing of the agent's is locked. A call that does not return costs
-//! that thread, which is left; with two of them left, nothing more is run until they come back.
+//! Calls `toString`, `hashCode`, `equals` and `compareTo` of objects, on a thread of the agent, while the agent holds
+//! no lock. A thread whose call does not return is abandoned; while two threads are abandoned, nothing more is called.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -16,33 +15,33 @@ use crate::live::own_code::helper;
 use crate::threads::worker::Place;
 use crate::vm::hotspot::HotSpot;
 
-/// A call that takes longer does not return.
+/// A call that takes longer is treated as one that does not return.
 const CALL: Duration = Duration::from_secs(2);
-/// All calls of one question.
+/// Time limit of all calls of one request.
 const ALL: Duration = Duration::from_secs(10);
-/// Threads that are left at a time.
+/// The most abandoned threads at a time.
 const MOST_LEFT: usize = 2;
-/// Between two checks whether it is done.
+/// Time between two checks whether the calls are done.
 const STEP: Duration = Duration::from_millis(2);
 
 /// Whether code of the program may be run for this.
 static IS_ALLOWED: AtomicBool = AtomicBool::new(false);
-/// Threads that have not come back.
+/// Number of abandoned threads whose call has not returned.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
-/// The thread that asks.
+/// The thread that makes the calls.
 static ASKER: Place = Mutex::new(Rank::Worker, None);
 
-/// Allows it from now on, or does not.
+/// Allows or forbids running code of the program.
 pub(crate) fn allow(on: bool) {
     IS_ALLOWED.store(on, Ordering::SeqCst);
 }
 
-/// Whether it is allowed.
+/// Whether running code of the program is allowed.
 pub(crate) fn is_allowed() -> bool {
     IS_ALLOWED.load(Ordering::SeqCst)
 }
 
-/// How a question stands; the asking thread and the waiting one agree by it.
+/// The state of a request, by which the calling thread and the waiting one agree.
 #[derive(Default)]
 struct Standing(AtomicU8);
 
@@ -54,7 +53,7 @@ impl Standing {
         self.0.load(Ordering::SeqCst) == Self::DONE
     }
 
-    /// Waits no longer; false if it is done after all.
+    /// Stops waiting; false if the calls are done meanwhile.
     fn leave(&self) -> bool {
         LEFT.fetch_add(1, Ordering::SeqCst);
         let was = self.0.swap(Self::LEFT, Ordering::SeqCst);
@@ -66,7 +65,7 @@ impl Standing {
     }
 }
 
-/// Dropped when the thread is back, or will never begin.
+/// Dropped when the calls have returned, or will never begin.
 struct Back(Arc<Standing>);
 
 impl Drop for Back {
@@ -78,7 +77,7 @@ impl Drop for Back {
     }
 }
 
-/// What the objects say, one answer each, and what is to be said of the answers.
+/// The results of the objects, one for each, and notes about them.
 pub(crate) fn ask(
     hotspot: &HotSpot,
     (env, jni): (Env<Live>, Jni),
@@ -138,13 +137,13 @@ impl Asked {
         })
     }
 
-    /// On this thread: only what always returns.
+    /// On this thread: only methods that always return.
     fn run(&self) -> jvmti::Result<()> {
         let run = self.jni.method(self.class, "run", "()V")?;
         self.jni.call_void(self.asker, run, &[])
     }
 
-    /// On the thread for it, for a while; what is to be said about that.
+    /// On the separate thread, with a time limit; returns notes about that.
     fn run_elsewhere(
         &self,
         hotspot: &HotSpot,
@@ -168,7 +167,7 @@ impl Asked {
         if note.is_some() && !standing.is_done() && standing.leave() {
             *ASKER.lock() = None;
             worker.dismiss();
-            // What it may still hold is what it was asking.
+            // The thread may still hold the objects of its present call.
             for index in 0..self.count {
                 jni.array_set(self.objects, index, None);
             }
@@ -238,7 +237,7 @@ impl Asked {
         Ok((0..self.count).map(text).collect())
     }
 
-    /// What has been said by now.
+    /// The results so far.
     fn answers(&self) -> jvmti::Result<Vec<OwnAnswer>> {
         let (hashed, hashes) = (self.ints("hashed")?, self.ints("hashes")?);
         let (groups, ranks) = (self.ints("groups")?, self.ints("ranks")?);

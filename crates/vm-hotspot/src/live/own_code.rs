@@ -1,6 +1,6 @@
-//! Code of the program that is run for the agent (`tracker/HprofAsk.java`), on threads of the agent's
-//! own: it may take for ever, or throw, or wait for a lock. The caller waits no longer than it wants
-//! to, and a call that has not returned by then costs only that thread.
+//! Runs code of the program for the agent (`tracker/HprofAsk.java`) on threads of the agent, because it may not return,
+//! may throw or may wait for a lock. The caller waits with a time limit; a call that has not returned by then costs
+//! only its thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -15,11 +15,11 @@ use crate::alloc::choices::{Chosen, Question};
 use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 
-/// A factory that takes longer for a class is asked no more.
+/// A factory that takes longer for a class is never called again.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the thread that asks looks for classes to ask about.
+/// How often the thread checks for new classes.
 const STEP: Duration = Duration::from_millis(20);
-/// Classes of which the state is kept from others at a time.
+/// Classes that are examined under one lock of the state.
 const AT_ONCE: u32 = 256;
 
 /// The helper's class, defined when it is first needed; a weak reference, so that it adds no root.
@@ -37,7 +37,7 @@ pub(crate) fn helper(jni: Jni) -> Result<Object> {
     })
 }
 
-/// What is being asked of a factory.
+/// The present question to a factory.
 #[derive(Debug)]
 pub(crate) struct Asking(Mutex<Option<(Instant, String)>>);
 
@@ -52,12 +52,12 @@ impl Asking {
         *self.0.lock() = Some((Instant::now(), factory.to_owned()));
     }
 
-    /// Ends it; false if no thread waits for the answer any longer.
+    /// Ends the question; false if no thread waits for the answer any longer.
     fn end(&self) -> bool {
         self.0.lock().take().is_some()
     }
 
-    /// The factory that has not answered for so long that it is abandoned, once.
+    /// The factory that has not answered within the time limit; returned once.
     fn overdue(&self) -> Option<String> {
         let mut asked = self.0.lock();
         let is_late = |(since, _): &mut (Instant, String)| since.elapsed() > PATIENCE;
@@ -65,7 +65,7 @@ impl Asking {
     }
 }
 
-/// Asks a factory about a class; runs its code.
+/// Calls a factory for a class.
 fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
     let answer = jni.local_frame(16, || {
         let class = helper(jni)?;
@@ -96,7 +96,7 @@ fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
     let (bits, ratio) = answer.split_once(' ').ok_or_else(wrong)?;
     let bits: i32 = bits.parse().map_err(|_| wrong())?;
     let ratio: f64 = ratio.parse().map_err(|_| wrong())?;
-    // As in the original: no chance at all means that nothing is tracked.
+    // As in the original, a share of 0 means that nothing is tracked.
     if ratio <= 0.0 {
         return Ok(Chosen::Off);
     }
@@ -106,7 +106,7 @@ fn ask(jni: Jni, question: &Question) -> std::result::Result<Chosen, String> {
 }
 
 impl HotSpot {
-    /// Makes sure that factories are asked, if the class filters name any.
+    /// Makes sure that factories are called, if the class filters name any.
     ///
     /// They are code of the program, which runs only where that is allowed.
     pub(crate) fn ask_factories(&self, env: Env<Live>, jni: Jni) {
@@ -131,7 +131,7 @@ impl HotSpot {
         }
     }
 
-    /// Reports a factory that does not answer; the default options hold instead of its answer.
+    /// Reports a factory that does not answer; the default options are used instead.
     pub(crate) fn give_up_factory(&self) {
         let asking = self.lock().choices.asking();
         if let Some(factory) = asking.overdue() {
@@ -143,11 +143,11 @@ impl HotSpot {
     }
 }
 
-/// The thread that asks factories, until no options name one.
+/// The thread that calls factories, until no options name one.
 fn answer_questions(hotspot: &HotSpot, jni: Jni) {
     let mut next = 1;
     while !hotspot.dead.load(Ordering::Relaxed) {
-        // Those that are loaded already are asked about before they make objects.
+        // Loaded classes come first, before they make objects.
         next = ask_about_loaded(hotspot, jni, next);
         let (questions, asking) = {
             let mut state = hotspot.lock();
@@ -181,7 +181,7 @@ fn answer_questions(hotspot: &HotSpot, jni: Jni) {
     }
 }
 
-/// Finds out which of the classes from number `next` on there are questions about; the next one.
+/// Looks up classes from number `next` on, which may add questions; returns the next number.
 fn ask_about_loaded(hotspot: &HotSpot, jni: Jni, mut next: u32) -> u32 {
     loop {
         let mut state = hotspot.lock();

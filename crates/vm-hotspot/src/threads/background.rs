@@ -1,4 +1,4 @@
-//! What threads of the agent's own do, and retransformation in bulk.
+//! The work of threads of the agent, and retransformation of many classes.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,9 +10,8 @@ use rustc_hash::FxHashSet;
 use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
 
-/// Starts counting in a VM that runs already. It finds the tracker's native methods
-/// in the agent's library only when the attach has ended, so this is tried for a
-/// while from a thread of its own.
+/// Starts counting in a VM that already runs. The VM finds the tracker's native methods in the agent's library only
+/// after the attach has ended, so a separate thread tries this for a while.
 pub(crate) fn count_soon(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     const TRIES: usize = 1000;
     for last in (0..TRIES).rev() {
@@ -31,9 +30,8 @@ pub(crate) fn count_soon(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     }
 }
 
-/// Collects garbage. While the VM ends, the threads of the concurrent collectors are
-/// gone, and who asks them waits for ever; so they are asked by a thread of its own,
-/// and not at all in the end.
+/// Collects garbage. While the VM ends, the threads of concurrent collectors have ended, and a request to them would
+/// wait for ever. So a separate thread requests the collection, and none is requested at the end.
 pub(crate) fn collect_garbage(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(2);
     if hotspot.collector().collects_in_vm_thread() {
@@ -61,16 +59,16 @@ pub(crate) fn collect_garbage(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jv
     Ok(())
 }
 
-/// The last place among the hooks of Shutdown; those of the program have the second.
+/// The last slot among the hooks of Shutdown; those of the program are in the second.
 const LAST_HOOK: u8 = 9;
 
-/// Has garbage collected when the program has ended: a collector that would be asked in
-/// vain while the VM ends is asked by the last hook that Java's shutdown runs. Weak
-/// references to the hook and its class, which are to be left out of dumps.
+/// Requests a garbage collection when the program has ended, from the last hook that Java's shutdown runs; a concurrent
+/// collector ignores requests while the VM ends. Returns weak references to the hook and its class, which are left out
+/// of dumps.
 pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
     const CLASS: &[u8] = include_bytes!("../../tracker/HprofEnd.class");
     jni.local_frame(8, || {
-        // A recording before may have had it.
+        // A previous recording may have installed it.
         let class = match jni.find_class("java/lang/HprofEnd") {
             Ok(class) => class,
             Err(_) => jni.define_boot_class("java/lang/HprofEnd", CLASS)?,
@@ -90,17 +88,17 @@ pub(crate) fn collect_at_end(jni: Jni) -> jvmti::Result<[Object; 2]> {
     })
 }
 
-/// The last hook runs, and is not needed any longer.
+/// Called when the last hook runs; it is then no longer needed.
 pub(crate) fn at_end(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     forget_end_hook(jni);
-    // What threads have gathered is held until it is taken over.
+    // The pending objects of threads are kept alive until they are collected.
     hotspot.track_all_gathered(jni);
     if let Err(error) = collect_garbage(hotspot, env, jni) {
         hotspot.degrade(&format!("the dump at the end will have garbage: {error}"));
     }
 }
 
-/// Takes the last hook away, if it is the agent's.
+/// Removes the last hook, if it is the agent's.
 pub(crate) fn forget_end_hook(jni: Jni) {
     jni.local_frame(8, || {
         let (Some(hooks), Ok(ours)) = (hooks(jni), jni.find_class("java/lang/HprofEnd")) else {
@@ -137,8 +135,7 @@ pub(crate) fn keep_time(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     }
 }
 
-/// Has the VM request the code of every class there is once more. Returns the names of those that it
-/// does not change.
+/// Retransforms all loaded classes. Returns the names of those that the VM does not change.
 ///
 /// # Errors
 /// When the VM does not list its classes.
@@ -146,9 +143,9 @@ pub fn retransform_all(env: Env<Live>, jni: Jni) -> jvmti::Result<Vec<String>> {
     retransform_those(env, jni, |_| true, || true, false).map(|(_, refused)| refused)
 }
 
-/// The same for classes with names (with slashes) that `choose` wants, a slice at a time as long as
-/// `goes_on` returns true. How many they are, and the names of those that the VM does not change. If the
-/// program runs meanwhile, those whose methods run come first, and it has half of the time.
+/// The same for classes whose names (with slashes) `choose` accepts, a slice at a time as long as `goes_on` returns
+/// true. Returns how many they are, and the names of those that the VM does not change. If the program runs meanwhile,
+/// classes with running methods come first, and the program gets half of the time.
 ///
 /// # Errors
 /// When the VM does not list its classes.
@@ -193,8 +190,8 @@ pub(crate) fn retransform_those(
     Ok((wanted.len(), refused))
 }
 
-/// How many classes are changed at a time: all threads stand still for each slice. Before JDK 17 a VM may
-/// look at all classes for each one that is changed, so that one takes milliseconds where there are many.
+/// How many classes are changed at a time: all threads are stopped for each slice. Before JDK 17 a VM may visit all
+/// classes for each changed one, which then takes milliseconds if there are many.
 #[derive(Debug)]
 struct Slices {
     next: usize,
@@ -208,7 +205,7 @@ impl Default for Slices {
 
 impl Slices {
     const MOST: usize = 128;
-    /// Longest time that a slice is to take; what the VM does before it stops the threads is in it.
+    /// The longest time that a slice should take, including the VM's work before it stops the threads.
     const LONG: Duration = Duration::from_millis(100);
 
     /// The last one took so long: the next one is to be half as long at most, or may be twice as large.
@@ -245,8 +242,8 @@ fn running_classes(env: Env<Live>, jni: Jni) -> FxHashSet<String> {
     methods.into_iter().filter_map(class_of).collect()
 }
 
-/// Whether a class is one without a name, to which the VM has given a number instead, behind a slash.
-/// JDK 8 calls them modifiable, and crashes when it is to say what stands in those of method handles.
+/// Whether a class has no name; the VM then uses a number after a slash. JDK 8 reports such classes as modifiable, but
+/// crashes when it reads those of method handles.
 fn is_anonymous(name: &str) -> bool {
     let number = name.rsplit_once('/').map(|(_, number)| number);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
@@ -259,8 +256,8 @@ fn class_name(env: Env<Live>, class: Object) -> String {
     name.strip_suffix(';').unwrap_or(name).to_owned()
 }
 
-/// Retransforms all; when the VM refuses a group, its halves are tried, so that
-/// one bad class costs only itself. Returns the names of those that were refused.
+/// Retransforms all these classes. If the VM refuses a group, its halves are tried, so that one bad class does not
+/// affect others. Returns the names of those that were refused.
 fn retransform(env: Env<Live>, classes: &[Object]) -> Vec<String> {
     if classes.is_empty() || env.retransform(classes).is_ok() {
         return Vec::new();

@@ -1,10 +1,10 @@
-//! What is written when the heap is full: a dump at the first error, and everything when the process
-//! ends although its VM has not.
+//! Writes the recording when the heap is full: a dump at the first error, and the whole output if the process ends
+//! before its VM.
 //!
-//! The thread that ends a VM from outside (the `java` launcher when `main` is over) is attached to it
-//! first. When the heap is too full for that thread's object, the launcher leaves by `exit` instead:
-//! no shutdown hooks run, no end of the VM is reported, and the profile would be lost when it is wanted
-//! most. So a thread of the agent's own, attached while memory was left, stands by.
+//! The thread that ends a VM from outside (the `java` launcher after `main`) attaches to it first. If the heap is too
+//! full for that thread's object, the launcher calls `exit` instead: no shutdown hooks run, the end of the VM is not
+//! reported, and the profile would be lost when it is most needed. So a thread of the agent, attached while there was
+//! memory, waits for this.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,16 +17,16 @@ use vmpi::Event;
 use crate::threads::worker::{Worker, fenced};
 use crate::vm::hotspot::HotSpot;
 
-/// Longest wait for the profile of a process that ends: it is worth some time, but not for ever.
+/// The longest time that the end of a process is delayed to write its profile.
 const AT_THE_END: Duration = Duration::from_secs(600);
-/// Longest wait of the thread that got the error. It may hold a monitor that writing needs; and the
-/// VM stops it anyway while its frames are dumped.
+/// The longest wait of the thread that got the error. It may hold a monitor that writing needs; the VM stops it anyway
+/// while its frames are dumped.
 const AT_AN_ERROR: Duration = Duration::from_secs(60);
 
-/// The thread that stands by.
+/// The thread that waits.
 static STANDS_BY: Mutex<Option<Arc<Worker>>> = Mutex::new(Rank::StandsBy, None);
 
-/// The process that it belongs to: in a copy of the process, which `fork` makes, it is not there.
+/// The process of this thread, which does not exist in a copy of the process made by `fork`.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Starts it.
@@ -44,7 +44,7 @@ pub(crate) fn stand_by(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Re
     }
 }
 
-/// Has it do something, and waits for that. If the process `ends`, it does nothing more.
+/// Gives the thread a job and waits for it. If the process `ends`, the thread does nothing more.
 fn have(
     job: impl FnOnce(&HotSpot, Env<Live>, Jni) + Send + 'static,
     patience: Duration,
@@ -63,7 +63,7 @@ fn have(
         // No thread receives this when the wait has ended.
         let _ = done.send(());
         if ends {
-            // The VM's destructors run: who came back into the VM would call what is no more.
+            // The destructors of the VM run now, so this thread must not return into the VM.
             loop {
                 std::thread::park();
             }
@@ -72,8 +72,8 @@ fn have(
     let _ = wait.recv_timeout(patience);
 }
 
-/// The heap is too full for the current thread's allocation. The thread waits and so still has its
-/// frames, with all that they hold.
+/// The heap is too full for the current thread's allocation. The thread waits, so its frames and their references still
+/// exist.
 pub(crate) fn dump() {
     have(
         |hotspot, _, _| hotspot.emit(&Event::DumpRequested),
@@ -82,8 +82,8 @@ pub(crate) fn dump() {
     );
 }
 
-/// The process ends by `exit`, called from anywhere. A thread of the VM's may be in the middle of
-/// anything, and others may wait for it in vain; only one that is none can wait for them.
+/// The process ends by `exit`, which any code may call. A thread that is attached to the VM may be in any state, and
+/// others may wait for it; so only a thread that is not attached waits here.
 extern "C" fn process_ends() {
     if PROCESS.load(Ordering::SeqCst) == std::process::id()
         && let Some(hotspot) = HotSpot::get()

@@ -1,4 +1,5 @@
-//! Who blocks and waits at monitors, as it happens and at one moment, and who was parked at a lock.
+//! Threads that block or wait at monitors, as events and as a list at one moment, and threads that were parked at
+//! locks.
 
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId, Worth};
@@ -9,7 +10,7 @@ use crate::vm::costs;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::Pending;
 
-/// What is missing where parked threads cannot be timed.
+/// The note if parked threads cannot be timed.
 pub(crate) const NOT_TIMED: &str = "time at locks of java.util.concurrent is not measured";
 
 /// What a thread does at a monitor.
@@ -23,7 +24,7 @@ pub(crate) enum Step {
     Waited {
         timed_out: bool,
     },
-    /// It was parked at a lock, which is no monitor.
+    /// It was parked at a lock of `java.util.concurrent`.
     Parked {
         parked_ns: u64,
     },
@@ -65,9 +66,9 @@ fn number(env: Env<Live>, object: Object) -> MonitorId {
 }
 
 impl HotSpot {
-    /// The current thread takes a step at a monitor.
+    /// The current thread begins or ends blocking or waiting at a monitor.
     pub(crate) fn monitor(&self, env: Env<Live>, jni: Jni, object: Object, step: Step) {
-        // What the agent runs is not the program, and its thread may have the profiler.
+        // Code that the agent runs does not belong to the program, and its thread may have locked the profiler.
         if is_inside() {
             return;
         }
@@ -129,14 +130,14 @@ impl HotSpot {
         if let Err(error) = parks::switch(env, jni, on) {
             self.degrade(&format!("{NOT_TIMED}: {error}"));
         }
-        // HotSpot gives this one at any time.
+        // HotSpot grants this capability at any time.
         self.env
             .add_capabilities(&[Capability::GenerateMonitorEvents])?;
         self.env.enable(EventKind::MonitorContendedEnter, on)?;
         self.env.enable(EventKind::MonitorContendedEntered, on)
     }
 
-    /// All monitors that some thread owns.
+    /// All monitors that are owned by a thread.
     pub(crate) fn owned_monitors(
         &self,
         env: Env<Live>,

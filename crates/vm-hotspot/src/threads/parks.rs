@@ -1,8 +1,8 @@
 //! Time that threads are parked at locks of `java.util.concurrent`.
 //!
-//! Threads park in one native method of the VM, `Unsafe.park`, and `LockSupport` notes in the thread what it is parked at. While
-//! this is recorded, a function of the agent replaces the VM's: it calls the VM's and measures the time, if
-//! the thread is parked at a lock. Otherwise the VM's own method is in its place.
+//! Threads park in one native method of the VM, `Unsafe.park`, and `LockSupport` stores in the thread what it is parked
+//! at. During a recording, a function of the agent replaces this method: it calls the VM's function, and measures the
+//! time if the thread is parked at a lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +17,16 @@ use crate::vm::hotspot::HotSpot;
 
 const CLASS: &[u8] = include_bytes!("../../tracker/HprofPark.class");
 const CLASS_NAME: &str = "java/lang/HprofPark";
-/// What threads wait at for a lock, or for a permit.
+/// Classes of synchronizers that threads are parked at for a lock or a permit.
 const LOCKS: [&str; 3] = [
     "java/util/concurrent/locks/AbstractQueuedSynchronizer",
     "java/util/concurrent/locks/AbstractQueuedLongSynchronizer",
     "java/util/concurrent/locks/StampedLock",
 ];
-/// Waiting for an event is no contention.
+/// Waiting for an event is not contention.
 const LATCH: &str = "java/util/concurrent/CountDownLatch$Sync";
 
-/// Whether parked threads are timed at the moment.
+/// Whether parked threads are timed now.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static KNOWN: OnceLock<Known> = OnceLock::new();
 
@@ -76,7 +76,7 @@ impl Known {
     }
 }
 
-/// Times parked threads from now on, or no longer: then the VM's own method is back.
+/// Starts or stops timing parked threads; when it stops, the VM's method is restored.
 ///
 /// # Errors
 /// When the VM is no HotSpot that this is known of.
@@ -102,7 +102,7 @@ pub(crate) fn switch(env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
     done
 }
 
-/// `HprofPark.exchange` has called its native method: exchanges the method.
+/// The native method that `HprofPark.exchange` calls: replaces the VM's method.
 pub(crate) fn register(jni: Jni, on: bool) {
     let Some(known) = KNOWN.get() else { return };
     let function: Park = if on { park } else { known.vms_own };
@@ -113,7 +113,7 @@ pub(crate) fn register(jni: Jni, on: bool) {
     }
 }
 
-/// In the place of `Unsafe.park`.
+/// Replaces `Unsafe.park`.
 extern "system" fn park(env: RawEnv, object: RawObject, is_absolute: u8, time: i64) {
     let Some(known) = KNOWN.get() else { return };
     let before = fence("park", || about_to_park(known, env)).flatten();
@@ -135,7 +135,7 @@ fn about_to_park(known: &Known, env: RawEnv) -> Option<(Object, u64)> {
     Some((lock, hotspot.elapsed()))
 }
 
-/// The current thread was parked at a lock since then.
+/// Records that the current thread was parked at a lock since that time.
 fn parked(env: RawEnv, lock: Object, since: u64) -> Option<()> {
     let hotspot = HotSpot::get().filter(|hotspot| !hotspot.dead.load(Ordering::Relaxed))?;
     // SAFETY: the VM passes this thread's environment to native methods.

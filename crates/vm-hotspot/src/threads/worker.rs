@@ -1,4 +1,4 @@
-//! Threads of the agent's own that wait for something to do, one thing after the other.
+//! Threads of the agent that wait for jobs and do one after the other.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,23 +14,23 @@ use crate::vm::hotspot::HotSpot;
 
 type Job = Box<dyn FnOnce(Env<Live>, Jni) + Send>;
 
-/// One such thread.
+/// A worker thread.
 pub(crate) struct Worker {
     /// The recording that it belongs to, and ends with.
     hotspot: &'static HotSpot,
-    /// What it has not begun; `None` when it has ended and takes nothing more.
+    /// Jobs that it has not begun; `None` if it has ended and takes no more.
     jobs: Mutex<Option<VecDeque<Job>>>,
     thread: OnceLock<Thread>,
     is_dismissed: AtomicBool,
 }
 
-/// Where one of them is kept that is started when it is needed.
+/// The slot of a worker that is started when it is needed.
 pub(crate) type Place = Mutex<Option<Arc<Worker>>>;
 
-/// All of them, to be woken in the end.
+/// All workers, which are woken at the end.
 static WORKERS: Mutex<Vec<Arc<Worker>>> = Mutex::new(Rank::Workers, Vec::new());
 
-/// Does a job; one that fails does not take its thread along, on which others rely.
+/// Does a job; a panic in it does not end the thread, which other jobs need.
 pub(crate) fn fenced(job: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(job)).is_err()
         && let Some(hotspot) = HotSpot::get()
@@ -39,13 +39,13 @@ pub(crate) fn fenced(job: impl FnOnce()) {
     }
 }
 
-/// Lets all of them see that the VM ends.
+/// Wakes all workers, because the VM ends.
 pub(crate) fn wake_all() {
     WORKERS.lock().iter().for_each(|worker| worker.wake());
 }
 
 impl HotSpot {
-    /// The worker of a place, started if there is none; that runs Java code.
+    /// The worker of a slot, started if there is none, which runs Java code.
     pub(crate) fn worker(
         &self,
         place: &Place,
@@ -89,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// Gives it something to do, which is dropped when it has ended.
+    /// Gives it a job, which is dropped if the worker has ended.
     pub(crate) fn give(&self, job: impl FnOnce(Env<Live>, Jni) + Send + 'static) {
         if let Some(jobs) = self.jobs.lock().as_mut() {
             jobs.push_back(Box::new(job));
@@ -97,7 +97,7 @@ impl Worker {
         self.wake();
     }
 
-    /// How much it has not begun.
+    /// How many jobs it has not begun.
     pub(crate) fn waiting(&self) -> usize {
         self.jobs.lock().as_ref().map_or(0, VecDeque::len)
     }
