@@ -1,4 +1,4 @@
-//! What the front end asks, carried out by the writer between two rounds.
+//! Commands of the front end, carried out by the writer between two rounds.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -17,8 +17,8 @@ use super::queue::Message;
 use super::stream::Stream;
 use super::{Entry, Host};
 
-/// Events of this host that are left out of the stream while they are disabled.
-/// [`EventKind::ObjectAlloc`] is switched at its source.
+/// Events of this host that can be disabled: they are then left out of the stream. [`EventKind::ObjectAlloc`] is
+/// switched at its source.
 const SWITCHED: [EventKind; 8] = [
     EventKind::ObjectFree,
     EventKind::ObjectMove,
@@ -31,8 +31,8 @@ const SWITCHED: [EventKind; 8] = [
 ];
 
 impl Host {
-    /// Carries out one command; what it yields stands in the stream before the answer.
-    /// Whether garbage was collected meanwhile.
+    /// Carries out one command; its events are in the stream before the answer. Returns whether garbage was collected
+    /// meanwhile.
     pub(super) fn answer(
         &self,
         env: Env<Live>,
@@ -62,7 +62,8 @@ impl Host {
             },
         });
         let messages = messages.unwrap_or_else(|| self.queued());
-        // Who has died since the moment of a dump is in it, and is not to be dead before.
+        // An object that was freed after the moment of a dump is in the dump, so its free must not be reported before
+        // it.
         let has_collected = self.emit_all(messages, stream, jni, body.is_none());
         if let Some(body) = body {
             let requested = true;
@@ -75,7 +76,7 @@ impl Host {
         has_collected
     }
 
-    /// What answers a request, and what happened before.
+    /// The answer to a request, and the events before it.
     fn requested(&self, env: Env<Live>, jni: Jni, request: Request) -> Option<Dumped> {
         let now = |body| (Some(body), self.queued());
         match request {
@@ -122,8 +123,8 @@ impl Host {
         Outcome::Success
     }
 
-    /// What `read` finds among the tracked objects, and all that happened until then:
-    /// allocations and collections are put in the queue under the same lock.
+    /// The result of `read` on the tracked objects, and all events until then: allocations and collections are queued
+    /// under the same lock.
     fn at_once<T>(&self, read: impl FnOnce(&[Entry]) -> T) -> (T, Vec<Message>) {
         let tracked = self.tracked.lock();
         let answer = read(&tracked.entries);
@@ -158,12 +159,11 @@ impl Host {
     pub(super) fn tracked(&self, jni: Jni, object: ObjectHandle) -> Option<(Object, Entry)> {
         let by_id = |entry: &&Entry| entry.id == object.0;
         let entry = *self.tracked.lock().entries.iter().find(by_id)?;
-        // Weak references are deleted by this thread only.
+        // Only this thread deletes weak references.
         Some((jni.new_local(entry.weak)?, entry))
     }
 
-    /// The tracked objects (in a sampled stream, those that were sampled and live), and
-    /// what happened before.
+    /// The tracked objects (in a sampled stream, the live sampled ones), and the events before.
     fn dump_of_ids(&self) -> Dumped {
         let record = |entry: &Entry| IdRecord {
             object: ObjectHandle(entry.id),
@@ -180,7 +180,7 @@ impl Host {
     }
 }
 
-/// The entry of an object that is held and may have been moved meanwhile.
+/// The entry of an object that has a reference and may have been moved meanwhile.
 fn now_of(entries: &[Entry], entry: Entry) -> Entry {
     let now = entries.binary_search_by_key(&entry.number, |entry| entry.number);
     now.map_or(entry, |at| entries[at])

@@ -3,7 +3,7 @@
 use jvmti::sys::{FieldPtr, MethodPtr};
 use jvmti::{Env, Jni, Live, Object};
 
-/// How to ask the class of an array for that of its elements.
+/// How the element class of an array class is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Component {
     Field(FieldPtr),
@@ -11,7 +11,7 @@ pub(super) enum Component {
     Method(MethodPtr),
 }
 
-/// What may be asked while the state is locked.
+/// What may be called while the state is locked.
 pub(super) enum Components {
     Field(FieldPtr),
     /// Classes of arrays with those of their elements.
@@ -19,7 +19,7 @@ pub(super) enum Components {
 }
 
 impl Component {
-    /// Looks up what is asked of the classes of arrays.
+    /// Looks up what is needed to read element classes.
     pub(super) fn find(jni: Jni) -> jvmti::Result<Self> {
         let class = jni.find_class("java/lang/Class")?;
         if let Ok(field) = jni.field(class, "componentType", "Ljava/lang/Class;") {
@@ -29,12 +29,12 @@ impl Component {
         Ok(Self::Method(method))
     }
 
-    /// Whether all may be asked while the state is locked.
+    /// Whether everything may be called while the state is locked.
     pub(super) fn is_field(self) -> bool {
         matches!(self, Self::Field(_))
     }
 
-    /// What can be asked with `class`, the class of an array or another.
+    /// What can be called with `class`, an array class or another class.
     pub(super) fn of(self, (env, jni): (Env<Live>, Jni), class: Option<Object>) -> Components {
         let method = match self {
             Self::Field(field) => return Components::Field(field),

@@ -1,10 +1,9 @@
 //! Dumps on request: of the heap, of one object, of monitors.
 //!
-//! A dump has an environment of its own, with tags for classes, tracked objects and all objects that the
-//! walk meets; they go with it, so that nothing is left for the collector to look after. At the
-//! moment in which the walk begins, and all threads stand still, tracked objects get the ids that
-//! the stream knows them by, and what has happened by then is set apart to be reported before the
-//! dump. Objects that are not tracked have an id in the one dump.
+//! A dump uses a separate JVMTI environment, with tags for classes, tracked objects and all objects of the walk. The
+//! tags are removed with it, so that the collector has no more work afterwards. When the walk begins and all threads
+//! are stopped, tracked objects get their ids in the stream, and the events until then are collected to be reported
+//! before the dump. Other objects have an id that is valid only in this dump.
 
 use jvmti::{Capability, Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
@@ -26,31 +25,31 @@ use crate::heap::records::{self, Plan};
 use crate::heap::used_monitors::{monitor_record, status_of, used_monitors};
 use crate::heap::walk::{Classes, Ids, Shape, Wanted};
 
-/// Bytes that a heap dump may have: it is held in memory, three times while it is put on the socket
-/// (a test of `vmpi` counts).
+/// The maximum size of a heap dump in bytes: it is kept in memory, three times while it is sent (a test of `vmpi`
+/// counts this).
 const MOST: usize = 256 << 20;
-/// Above all addresses and numbers: ids that objects have in one dump.
+/// Ids of objects in only one dump are above all addresses and numbers.
 const PASSING_IDS: u64 = 1 << 61;
 /// Marks tags of objects that are not tracked.
 const PASSING: i64 = 1 << 40;
 /// Marks tags of tracked objects.
 const TRACKED: i64 = 1 << 41;
 
-/// What a request has yielded, and what had happened before.
+/// The result of a request, and the events before it.
 pub(super) type Dumped = (Option<Body>, Vec<Message>);
 
-/// What objects are called in one dump.
+/// The ids of objects in one dump.
 struct Tags<'h> {
     host: &'h Host,
     env: Env<Live>,
     /// Numbers of the tagged tracked objects, ascending.
     tracked: Vec<u64>,
-    /// Their ids, once all threads stand still.
+    /// Their ids, once all threads are stopped.
     ids: Vec<u64>,
     /// The number of the first object that gets an id here, and how many do.
     first: u64,
     count: u64,
-    /// What had happened when all threads stood still.
+    /// The events until all threads were stopped.
     before: Option<Vec<Message>>,
 }
 
@@ -108,7 +107,7 @@ impl<'h> Tags<'h> {
         }
     }
 
-    /// The tag of an object, given if it has none; and whether it was given now.
+    /// The tag of an object, which gets one if it has none; and whether it got one now.
     fn of(&mut self, object: Object) -> (i64, bool) {
         match self.env.tag(object) {
             Ok(0) => {
@@ -127,7 +126,7 @@ impl<'h> Tags<'h> {
         PASSING | (self.count - 1) as i64
     }
 
-    /// What had happened before the dump.
+    /// The events before the dump.
     fn before(&mut self) -> Vec<Message> {
         if self.before.is_none() {
             self.stopped();
@@ -139,9 +138,9 @@ impl<'h> Tags<'h> {
 impl Ids for Tags<'_> {
     fn stopped(&mut self) {
         let host = self.host;
-        // Its holders are never inside the VM, so they get on while threads stand still.
+        // Threads that hold it are never inside the VM, so they continue while other threads are stopped.
         let mut tracked = host.tracked.lock();
-        // The end of an absent object was reported; the walk cannot have met it.
+        // The free of a missing object was reported, so the walk cannot find it.
         let unknown = PASSING_IDS | 1 << 60;
         let mut entries = tracked.entries.iter().peekable();
         let id = |number: &u64| {
@@ -199,7 +198,7 @@ impl Drop for Tags<'_> {
 }
 
 impl Host {
-    /// Has all classes reported and tagged.
+    /// Reports and tags all classes.
     fn plan(
         &self,
         (env, jni): (Env<Live>, Jni),
@@ -339,7 +338,7 @@ impl Host {
         Some((Some(Body::MonitorDump(Box::new(dump))), before))
     }
 
-    /// Reports what an object is that has an id in one dump only; in no arena.
+    /// Reports the class of an object with an id in only one dump; it is in no arena.
     fn describe(&self, env: Env<Live>, jni: Jni, object: Object, id: ObjectHandle) {
         let Some(mirror) = jni.object_class(object) else {
             return;

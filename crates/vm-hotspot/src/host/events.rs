@@ -1,4 +1,4 @@
-//! What the callbacks of the VM mean to the stream.
+//! Callbacks of the VM, as events of the stream.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use super::Host;
 use super::queue::{Collection, What};
 use super::stream::progress;
 
-/// Frames that are read where inserted code and constructors stand on top.
+/// Additional frames that are read, for inserted code and constructors at the top.
 const CONSTRUCTORS: usize = 16;
-/// When the VM ends, the agent waits for the writer until it has made no progress for so long.
+/// When the VM ends, the agent waits for the writer until it has made no progress for this time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// And not longer than this: a reader may take what is left by the byte.
+/// It waits at most this long, because a reader may read byte by byte.
 const AT_ALL: Duration = Duration::from_secs(30);
 
 impl Host {
-    /// The current thread has allocated an object that is to be reported.
+    /// The current thread has allocated an object that must be reported.
     pub(crate) fn sampled(
         &self,
         env: Env<Live>,
@@ -130,7 +130,7 @@ impl Host {
             };
             self.push(EnvId(0), What::Gc(Box::new(collection)));
         } else {
-            // The next collection that is examined finds the changes of both.
+            // The next processed collection finds the changes of both.
             tracked.missed += 1;
             self.memory().refuse();
         }
@@ -142,7 +142,7 @@ impl Host {
 
     /// A class was unloaded. Called by a thread of the VM.
     pub(crate) fn class_freed(&self, class: ClassId) {
-        // Without a writer, nothing would take it out of the queue again.
+        // Without a writer, it would stay in the queue.
         if self.writer.get().is_some() && !self.is_stopped.load(Ordering::SeqCst) {
             self.push(EnvId(0), What::ClassGone(class));
         }

@@ -1,14 +1,14 @@
-//! HotSpot as a host of the whole vocabulary: a stock VM reports its collections,
-//! arenas, and the allocations, moves and frees of sampled objects as [`VmEvent`]s.
+//! HotSpot as a source of all [`VmEvent`]s: an unmodified VM reports its collections, arenas, and the allocations,
+//! moves and frees of sampled objects.
 //!
-//! It is the second output of a recording, beside the profiler's: the same callbacks and the same registry
-//! serve both. Sampled objects are held by weak global references, whose slots are read when a collection
-//! has ended: no dump, no tag table, no stop of the agent's own. Where the slots cannot be relied upon (ZGC),
-//! ids are numbers and no moves are emitted, which is reported once.
+//! The stream is the second output of a recording, besides that of the profiler; the same callbacks and the same
+//! registry serve both. Sampled objects have weak global references, whose slots are read after each collection. This
+//! needs no dump, no table of tags and no additional pause. If the slots are not reliable (ZGC), ids are numbers and no
+//! moves are emitted, which is reported once.
 //!
-//! Threads of the program put messages into a queue; one thread of the agent makes bytes
-//! of them. Locks: the state, then `tracked`, then `queue`; the VM thread takes the
-//! last two, so no thread calls the VM while holding them.
+//! Threads of the program add messages to a queue; one thread of the agent encodes them. Locks are taken in this order:
+//! the state, `tracked`, `queue`. The VM thread takes the last two, so no thread calls the VM while it holds one of
+//! these.
 //!
 //! Reading order: `spaces`, `slots`, `moves`, `queue`, `components`, `names`, `threads`, `stream`,
 //! `sampling`, `events`, `commands`, `dumps`.
@@ -55,29 +55,29 @@ mod threads;
 
 pub use stream::Sink;
 
-/// Most frames of a stack: the VM takes longest for them.
+/// The most frames of a stack, because reading them takes most of the time.
 const MOST_DEPTH: usize = 64;
-/// Objects tracked at a time; more are counted as lost.
+/// The most objects that are tracked at a time; further ones are counted as dropped.
 const MOST: usize = 1 << 20;
 /// Memory of a tracked object: its entry and its id, in tables that may be half empty, and the VM's weak reference.
 const TRACKED: u64 = (2 * size_of::<Entry>() + 3 * size_of::<u64>()) as u64 + 16;
-/// Where ids are numbers, the agent checks for freed objects once more so long after a collection:
-/// such a collector clears references when its last pause is over.
+/// If ids are numbers, the agent checks for freed objects once more this long after a collection, because such a
+/// collector clears references after its last pause.
 const AFTERWARDS: Duration = Duration::from_millis(250);
-/// How often bytes are written.
+/// The interval of writing.
 const TICK: Duration = Duration::from_millis(20);
-/// Commands carried out before the program's events have their turn again.
+/// Commands that are carried out before events of the program are processed again.
 const AT_ONCE: usize = 64;
 /// Commands that are refused when the VM ends.
 const AT_THE_END: usize = 1 << 16;
 
-/// What the agent gives at load time.
+/// What the agent provides when it is loaded.
 pub struct HostSetup {
     /// Mean bytes between two sampled allocations.
     pub interval: u32,
-    /// Frames kept of a stack, [`MOST_DEPTH`] at most.
+    /// Frames kept of a stack, at most [`MOST_DEPTH`].
     pub depth: usize,
-    /// Where the stream goes.
+    /// The output of the stream.
     pub sink: Sink,
 }
 
@@ -90,7 +90,7 @@ struct Entry {
     id: u64,
     arena: ArenaId,
     array: Option<BasicType>,
-    /// Its bytes if it is a large array, else 0.
+    /// Its bytes if it is a large array, otherwise 0.
     large: u64,
 }
 
@@ -99,27 +99,27 @@ struct Tracked {
     entries: Vec<Entry>,
     /// Bytes of the large arrays among them.
     large: u64,
-    /// Their ids, where ids are addresses.
+    /// Their ids, if ids are addresses.
     ids: FxHashSet<u64>,
     in_gc: bool,
-    /// A dump is about to begin: no object is tracked until it has.
+    /// Whether a dump is about to begin; until it has begun, no object is added.
     is_held: bool,
     gc_started: Instant,
     refused: u64,
     /// Collections whose moves and frees are not recorded yet because the memory limit was reached.
     missed: u64,
     last_number: u64,
-    /// Ids given for one dump so far.
+    /// How many ids for one dump were given so far.
     passing: u64,
-    /// A weak reference to an unreachable object: once it is null, so are those of all
-    /// objects that were freed before it was made. Where ids are numbers.
+    /// If ids are numbers: a weak reference to an unreachable object. When it is null, the references to all objects
+    /// that were freed before it was made are null, too.
     sentinel: Option<Object>,
     moment: Moment,
 }
 
-/// What is known once the VM is up.
+/// Facts that are known when the VM is up.
 struct Place {
-    /// How many objects may be tracked, if the collector keeps garbage for each of them.
+    /// How many objects may be tracked, if each of them keeps garbage alive.
     bound: Option<Bound>,
     spaces: Spaces,
     is_address: bool,
@@ -128,15 +128,15 @@ struct Place {
 
 /// The stream of one recording.
 pub(crate) struct Host {
-    /// What it is a part of: it has the environment, the names and the memory limit.
+    /// The recording that it belongs to, which has the environment, the names and the memory limit.
     core: &'static HotSpot,
     interval: u32,
     depth: usize,
     sink: Mutex<Option<Sink>>,
     place: OnceLock<Place>,
-    /// Objects are reported at the moment.
+    /// Whether objects are reported now.
     is_on: AtomicBool,
-    /// What samples where the VM does not.
+    /// The sampler for VMs that do not sample.
     inserted: OnceLock<sampling::Inserted>,
     tracked: Mutex<Tracked>,
     gc_over: Condvar,
@@ -180,7 +180,7 @@ impl Host {
         }
     }
 
-    /// Mean bytes between two objects that are reported.
+    /// Mean bytes between two reported objects.
     pub(crate) fn interval(&self) -> u64 {
         u64::from(self.interval)
     }
@@ -201,12 +201,12 @@ impl Host {
         }
     }
 
-    /// Finds out about names while the state is locked.
+    /// Access to names while the state is locked.
     fn with_names<T>(&self, here: (Env<Live>, Jni), body: impl FnOnce(&mut Namer<'_>) -> T) -> T {
         self.with_names_of(here, None, body)
     }
 
-    /// The same where a class may be new.
+    /// The same, if a class may be new.
     fn with_names_of<T>(
         &self,
         (env, jni): (Env<Live>, Jni),
@@ -255,8 +255,8 @@ impl Host {
         self.queue.lock().take(Vec::new(), self.memory())
     }
 
-    /// Takes memory for one more tracked object and its event from the limit; false, and counted, if there is none.
-    /// Called before the object's class and stack are recorded, so that a dropped object adds no names.
+    /// Charges memory for one more tracked object and its event; without memory it counts the object as dropped and
+    /// returns false. Called before the object's class and stack are recorded, so that a dropped object adds no names.
     fn has_room(&self) -> bool {
         let has_room = self.memory().take(Worth::Objects, TRACKED + What::ALLOC);
         if !has_room {
@@ -332,7 +332,7 @@ impl Host {
         true
     }
 
-    /// Compares every slot with what was reported. Called by the VM thread in the pause.
+    /// Compares every slot with the reported address. Called by the VM thread in the pause.
     fn look(&self, tracked: &mut Tracked, place: &Place) -> (Vec<Change>, Vec<Object>) {
         let (mut changes, mut dead) = (Vec::new(), Vec::new());
         if !place.is_address {
@@ -370,8 +370,8 @@ impl Host {
         (changes, dead)
     }
 
-    /// Freed objects where ids are numbers, found by asking the VM; by the writer. An object that was made
-    /// after the one with the id `reported` is not known to the stream yet.
+    /// If ids are numbers: the freed objects, which the writer finds by calling the VM. Objects made after the one with
+    /// the id `reported` are not in the stream yet.
     fn ask(&self, jni: Jni, reported: u64) -> (Vec<Change>, Vec<Object>) {
         let entries = std::mem::take(&mut self.tracked.lock().entries);
         let (gone, mut left): (Vec<Entry>, Vec<Entry>) = entries
@@ -421,7 +421,7 @@ impl Host {
         stream.states(at, &gc.states);
         let sum = |of: fn(&ArenaState) -> u64| gc.states.iter().map(of).sum();
         let info = GcInfo {
-            // Only sampled objects are known one by one.
+            // Only sampled objects are known individually.
             used_objects: 0,
             used_space: sum(|state| state.used),
             total_space: sum(|state| state.capacity),
@@ -436,8 +436,8 @@ impl Host {
         }
     }
 
-    /// Whether the collector has cleared the weak references of freed objects since the last
-    /// time. ZGC does in collections of the whole heap, after their last event.
+    /// Whether the collector has cleared the weak references of freed objects since the last call. ZGC does this in
+    /// collections of the whole heap, after their last event.
     fn has_cleared(&self, jni: Jni) -> bool {
         let before = self.tracked.lock().sentinel;
         if before.is_some_and(|weak| !jni.is_dead(weak)) {
@@ -452,7 +452,7 @@ impl Host {
         before.is_some()
     }
 
-    /// A collection whose freed objects were found after its events.
+    /// Reports a collection whose freed objects were found after its events.
     fn emit_late_deaths(&self, stream: &mut Stream, jni: Jni) {
         let at = Instant::now();
         let gc = Collection {
@@ -479,16 +479,16 @@ impl Host {
         stream.lost(at, vmpi::EventKind::GcFinish, missed);
     }
 
-    /// Makes bytes of all messages so far; whether a collection was among them.
+    /// Encodes all messages so far; returns whether a collection was among them.
     fn drain(&self, stream: &mut Stream, jni: Jni) -> bool {
-        // The queue gets as much capacity as it needed: threads of the program need not allocate it.
+        // The new queue gets the capacity that was needed, so that threads of the program do not allocate it.
         let room = Vec::with_capacity(self.queue.lock().len());
         let messages = self.queue.lock().take(room, self.memory());
         self.emit_all(messages, stream, jni, true)
     }
 
-    /// Makes bytes of messages; whether a collection was among them. Where ids are numbers, freed objects are
-    /// found by asking the VM now, if that is wanted, else at the next collection.
+    /// Encodes messages; returns whether a collection was among them. If ids are numbers, freed objects are found by
+    /// calling the VM: now if requested, otherwise at the next collection.
     fn emit_all(
         &self,
         messages: Vec<Message>,
@@ -535,7 +535,7 @@ impl Host {
         loop {
             let is_last = self.is_stopped.load(Ordering::SeqCst);
             let mut has_collected = self.drain(&mut stream, jni);
-            // A socket that is closed with something unread in it loses what was written last.
+            // Closing a socket with unread data loses the data that was written last.
             let most = if is_last { AT_THE_END } else { AT_ONCE };
             for _ in 0..most {
                 let Some(asked) = stream.asked(is_last) else {
@@ -579,7 +579,7 @@ impl Host {
         self.is_finished.1.notify_all();
     }
 
-    /// Finds out what this VM offers and starts the writer.
+    /// Determines what this VM supports, and starts the writer.
     pub(crate) fn begin(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
         let structs = VmStructs::load().unwrap_or_default();
         let collector = self.core.collector();
@@ -647,7 +647,7 @@ impl Host {
         Ok(())
     }
 
-    /// The recording has ended, and the program continues: lets go of its objects.
+    /// The recording has ended and the program continues: releases its objects.
     pub(crate) fn release(&self, jni: Jni) {
         let entries = {
             let mut tracked = self.tracked.lock();

@@ -1,4 +1,4 @@
-//! In which order the moves of one collection can be reported.
+//! The order in which the moves of one collection are reported.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::{ArenaId, Body, ObjectHandle, ObjectMove};
@@ -8,12 +8,12 @@ use vmpi::{ArenaId, Body, ObjectHandle, ObjectMove};
 pub(crate) struct Change {
     pub(crate) from: u64,
     pub(crate) arena: ArenaId,
-    /// 0 if it died.
+    /// 0 if it was freed.
     pub(crate) to: u64,
     pub(crate) new_arena: ArenaId,
 }
 
-/// Ids that no object has: for a moment, where objects change places.
+/// Temporary ids that no object has, for objects that exchange addresses.
 const NOWHERE: u64 = 1 << 63;
 
 fn moved(from: u64, arena: ArenaId, to: u64, new_arena: ArenaId) -> Body {
@@ -25,8 +25,8 @@ fn moved(from: u64, arena: ArenaId, to: u64, new_arena: ArenaId) -> Body {
     })
 }
 
-/// Events for the changes of one collection: freed objects first, then moves, each to a
-/// place that no object has at that moment.
+/// Events for the changes of one collection: freed objects first, then moves, each to an address that no object has at
+/// that moment.
 pub(crate) fn in_order(changes: &[Change]) -> Vec<Body> {
     let mut bodies = Vec::with_capacity(changes.len());
     let mut by_place: FxHashMap<u64, Change> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Which classes, threads and stacks of the registry the stream knows.
+//! The classes, threads and stacks of the registry that were reported in the stream.
 
 use jvmti::sys::MethodPtr;
 use jvmti::{Env, FrameRow, Jni, Live, Object};
@@ -13,7 +13,7 @@ use super::components::Components;
 use crate::heap::field_layout::declared_fields;
 use crate::vm::registry::Registry;
 
-/// Above all addresses: ids of classes, which do not move.
+/// Ids of classes, which do not move, are above all addresses.
 pub(crate) const CLASS_IDS: u64 = 1 << 62;
 
 /// Memory of a class: its row in a table that may be half empty.
@@ -21,7 +21,7 @@ const CLASS: u64 = 2 * size_of::<(ClassId, Class)>() as u64;
 /// Memory of the number of a stack.
 const STACK: u64 = 2 * size_of::<TraceId>() as u64;
 
-/// What allocations say of instances of a class.
+/// The fields of allocation events for instances of a class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     /// `class` of an [`ObjectAlloc`](vmpi::ObjectAlloc): of an array of references that of its
@@ -41,7 +41,7 @@ impl Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Definition {
     Missing,
-    /// From before the VM knew its fields.
+    /// It has one from before the VM knew its fields.
     WithoutFields,
     Whole,
 }
@@ -53,7 +53,8 @@ struct Class {
     definition: Definition,
 }
 
-/// What has been reported. A part of the state, beside the registry: no thread can use a name before it is reported.
+/// What has been reported. It is a part of the state, like the registry, so that no thread uses a name before it is
+/// reported.
 #[derive(Default)]
 pub(crate) struct Names {
     classes: FxHashMap<ClassId, Class>,
@@ -62,7 +63,7 @@ pub(crate) struct Names {
     traces: FxHashSet<TraceId>,
 }
 
-/// What finds out about names, and reports those that are new.
+/// Looks up names, and reports new ones.
 pub(crate) struct Namer<'a> {
     pub(crate) env: Env<Live>,
     pub(crate) jni: Jni,
@@ -112,7 +113,7 @@ impl Names {
         (self.definition(class) != Definition::Missing).then_some(class)
     }
 
-    /// A class was unloaded; whether the stream knows it.
+    /// A class was unloaded; returns whether it was reported.
     pub(super) fn class_gone(&mut self, registry: &Registry, class: ClassId) -> bool {
         let row = self.classes.remove(&class);
         if row.is_some() {
@@ -121,12 +122,12 @@ impl Names {
         row.is_some()
     }
 
-    /// A thread has ended; whether the stream knows it.
+    /// A thread has ended; returns whether it was reported.
     pub(super) fn thread_gone(&mut self, thread: ThreadId) -> bool {
         self.threads.remove(&thread)
     }
 
-    /// Stacks are reported anew: their frames have other lines, or their numbers are not given any more.
+    /// Stacks are reported again, because their frames have other lines or their numbers are no longer used.
     pub(crate) fn forget_traces(&mut self, registry: &Registry) {
         let memory = STACK * self.traces.len() as u64;
         registry.memory.native.give(Worth::Stacks, memory);
@@ -135,8 +136,7 @@ impl Names {
 }
 
 impl Namer<'_> {
-    /// What is known of a class; a new one is reported first. Nothing is known of a new class when the memory limit
-    /// is reached.
+    /// The data of a class; a new class is reported first. None for a new class when the memory limit is reached.
     pub(super) fn class(&mut self, mirror: Object) -> Known {
         let class = self.number(mirror);
         let class = class.and_then(|class| self.names.classes.get(&class));
@@ -185,8 +185,8 @@ impl Namer<'_> {
         Some(class)
     }
 
-    /// The number of a class that is reported under its own id, arrays included, with its fields if
-    /// the VM knows them by now; reported again, if it was reported without.
+    /// The number of a class that is reported under its own id, also of an array class, with its fields if the VM knows
+    /// them now; it is reported again if it was reported without fields.
     pub(super) fn named(&mut self, mirror: Object, is_asked: bool) -> Option<ClassId> {
         let class = self.number(mirror)?;
         if self.names.definition(class) != Definition::Whole {
@@ -196,7 +196,7 @@ impl Namer<'_> {
         Some(class)
     }
 
-    /// Reports a class, unless that was done and nothing has come to be known since.
+    /// Reports a class, unless it was reported with everything that is known now.
     fn define(&mut self, (class, signature): (ClassId, &str), mirror: Object, requested: bool) {
         const PREPARED: i32 = 2;
         let is_whole = signature.starts_with('[')

@@ -1,5 +1,4 @@
-//! Tables in memory of the system's own, which costs nothing until it is touched and
-//! comes from no allocator.
+//! Tables in memory from the system and not from the allocator; untouched pages cost nothing.
 
 use std::ops::Deref;
 use std::{ptr, slice};

@@ -1,18 +1,16 @@
-//! Blocks that native code allocates: `malloc` and its family, C++ `new` with them, by stack
-//! and library, until they are freed.
+//! Blocks that native code allocates (`malloc` and its family, and C++ `new`), by stack and library, until they are
+//! freed.
 //!
-//! The allocator is not replaced: the slots through which the loaded objects call it lead to
-//! the agent's functions, which call it ([`objects`], [`hooks`]). So it works in a VM that runs
-//! already, and with another allocator than the C library's. Blocks are chosen by the bytes
-//! they hold, or all of them; a chosen one gets its stack ([`sample`], [`stacks`]) and is
-//! remembered by address ([`blocks`]). Names come later ([`symbols`]).
+//! The allocator is not replaced: the slots through which loaded libraries call it get the addresses of the agent's
+//! functions, which call the allocator ([`objects`], [`hooks`]). So this works in a VM that already runs, and with any
+//! allocator. Blocks are chosen with a probability that depends on their size, or all of them. A chosen block is stored
+//! by address ([`blocks`]) with its stack ([`sample`], [`stacks`]). Names are looked up later ([`symbols`]).
 //!
-//! Libraries that come later are found when a thread looks up a symbol in them, as the VM
-//! does before anything else, and every 100 ms. The agent's own allocations are not seen. A
-//! child of `fork` records nothing.
+//! Libraries that are loaded later are found when a thread looks up a symbol in them, which the VM does first, and
+//! every 100 ms. Allocations of the agent are not recorded. A child of `fork` records nothing.
 //!
-//! Beside that, [`references`] counts the global references of JNI that native code holds, and [`clib`] has what
-//! glibc and musl do not have in common.
+//! In addition, [`references`] counts the global JNI references of native code, and [`clib`] has the differences
+//! between glibc and musl.
 
 mod blocks;
 pub(crate) mod clib;
@@ -154,12 +152,12 @@ fn pin(own: usize) {
     }
 }
 
-/// Puts the hooks into objects that have come; true when there were any.
+/// Puts the hooks into newly loaded objects; true if there were any.
 fn patch_new() -> bool {
     Malloc::get().is_some_and(|malloc| objects::patch(&malloc.hooks, malloc.own))
 }
 
-/// Java stacks can be taken from now on: starts the thread that names what was seen.
+/// Java stacks can be taken from now on: starts the thread that looks up names.
 pub(crate) fn begin(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     let Some(malloc) = Malloc::recording() else {
         return;
@@ -178,7 +176,7 @@ pub(crate) fn begin(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
     }
 }
 
-/// The end: nothing is recorded from now on.
+/// Ends recording.
 pub(crate) fn stop() {
     hooks::ON.store(false, Ordering::SeqCst);
 }
@@ -195,7 +193,7 @@ impl Malloc {
         Self::get().filter(|_| hooks::ON.load(Ordering::Relaxed))
     }
 
-    /// A block was freed, or must have been.
+    /// A block was freed, or must have been freed.
     #[cold]
     fn forget(&self, address: usize) {
         if let Some(block) = self.blocks.take(address)
@@ -244,7 +242,7 @@ impl Malloc {
         self.blocks.make_old();
     }
 
-    /// What happened since the last call.
+    /// The differences since the last call.
     pub(crate) fn rows(&self, hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Rows {
         self.name_new(hotspot, env, jni, patch_new());
         let mut rows = Rows {

@@ -1,12 +1,12 @@
 //! The loaded objects of the process, and the slots through which they call the allocator.
 //!
-//! An object that calls a function of another holds its address in a slot that the dynamic
-//! linker fills: relocations of the kinds JUMP_SLOT and GLOB_DAT name the slot and the
-//! function (System V ABI, "Dynamic Linking"). Our functions are put there in place of the
-//! allocator's. Nothing is undone: the slots go when their object goes.
+//! An object that calls a function of another holds its address in a slot that the dynamic linker fills: relocations of
+//! the kinds JUMP_SLOT and GLOB_DAT name the slot and the function (System V ABI, "Dynamic Linking"). Our functions are
+//! put there in place of the allocator's. Nothing is restored at unloading, because the slots are unloaded with their
+//! object.
 //!
-//! Another thread may be linking an object meanwhile: it is in the linker's list before its
-//! slots are filled. So no page is made read-only that was not so before ([`Pipe`]).
+//! Another thread may be linking an object meanwhile: the object is in the linker's list before its slots are filled.
+//! So a page is made read-only only if it was read-only before ([`Pipe`]).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ const DYNAMIC: u32 = 2;
 const LOAD: u32 = 1;
 const RELRO: u32 = 0x6474_e552;
 const WRITABLE: u32 = 2;
-/// The binding of a symbol that may be missing.
+/// The binding of a symbol that may be missing (weak).
 const WEAK: u8 = 2;
 
 /// An entry of the dynamic section.
@@ -52,8 +52,7 @@ pub(super) struct Hook {
     pub(super) original: usize,
 }
 
-/// How many objects had been loaded when the slots were last read, and whether it was
-/// as many the time before.
+/// How many objects had been loaded when the slots were last read, and whether the number was the same the time before.
 static SEEN: Mutex<(u64, bool)> = Mutex::new(Rank::Libraries, (0, false));
 
 /// Address range of the library that holds `address`.
@@ -107,23 +106,23 @@ unsafe fn headers(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
 
 struct Patch<'a> {
     hooks: &'a [Hook],
-    /// Our own library, which is left alone.
+    /// The agent's library, which is not changed.
     own: (usize, usize),
     /// The linker, which is left alone, too: before glibc 2.31 it called `malloc` for
     /// the thread-local memory that our functions ask it for. 0 if it is not known.
     linker: usize,
     page: usize,
     adds: u64,
-    /// [`SEEN`], from the first object on: who holds the linker's lock may wait for it,
-    /// but who holds it never waits for the linker's.
+    /// [`SEEN`], from the first object on: a thread with the linker's lock may wait for it, but a thread that holds it
+    /// never waits for the linker's lock.
     seen: Option<MutexGuard<'static, (u64, bool)>>,
     /// A slot could not be written this time, or was not linked yet.
     is_left: bool,
     pipe: Pipe,
 }
 
-/// Puts the hooks into the slots of all objects, unless nothing was loaded since; true when
-/// something was.
+/// Puts the hooks into the slots of all objects, if objects were loaded since the last call; returns whether there were
+/// any.
 pub(super) fn patch(hooks: &[Hook], own: (usize, usize)) -> bool {
     // SAFETY: both return a number.
     let (page, linker) = unsafe {
@@ -286,8 +285,8 @@ unsafe fn replace(
     true
 }
 
-/// Writes to memory by reading from a pipe: what the page does not allow is an error, and
-/// no fault. There is no other way to know whether the linker has made it read-only.
+/// Writes to memory by reading from a pipe: if the page is read-only, the result is an error and not a fault. There is
+/// no other way to know whether the linker has made it read-only.
 struct Pipe(Option<[c_int; 2]>);
 
 impl Pipe {

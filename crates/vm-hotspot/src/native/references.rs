@@ -1,12 +1,11 @@
 //! Global references that native code makes (JNI), with the stack and class of each.
 //!
-//! The four functions of JNI are replaced for the whole VM; what the agent itself makes
-//! goes to the VM's own and is not seen, and neither are references that the VM makes for
-//! itself. A reference is in the table from before the program knows it until before it is
-//! deleted, so a thread that holds the table's lock may read all that are in it.
+//! The four functions of JNI are replaced for the whole VM. References of the agent, which calls the VM's functions,
+//! and those that the VM makes for itself are not recorded. A reference is in the table from before the program gets it
+//! until before it is deleted, so a thread that holds the table's lock may read all references in it.
 //!
-//! Nothing of Java runs here, and every wait has a limit: native code may be in a
-//! critical region, which holds up a collection that the owner of the state waits for.
+//! No Java code runs here, and every wait has a limit: native code may be in a critical region, which delays a
+//! collection that the thread with the state may wait for.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,12 +21,12 @@ use crate::vm::costs;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
 
-/// How long the state may be taken before a reference is recorded without its stack.
+/// How long to wait for the state before a reference is recorded without its stack.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The low bits of a reference are its kind; the others are the address of its slot.
 const KIND: usize = 3;
 
-/// What references have in common that are counted together.
+/// The common key of references that are counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Key {
     class: ClassId,
@@ -83,7 +82,7 @@ impl Table {
             bytes,
             made_ns,
         };
-        // The VM dropped what was there, by itself.
+        // The VM deleted the previous reference by itself.
         if let Some(gone) = self.by_reference.insert(reference, entry) {
             self.memory.native.give(Worth::Objects, costs::REFERENCE);
             self.sites[gone.site as usize].deleted += 1;
@@ -91,14 +90,14 @@ impl Table {
     }
 
     fn remove(&mut self, reference: usize) {
-        // One that was made before the recording is not known.
+        // A reference that was made before the recording is not known.
         if let Some(entry) = self.by_reference.remove(&reference) {
             self.memory.native.give(Worth::Objects, costs::REFERENCE);
             self.sites[entry.site as usize].deleted += 1;
         }
     }
 
-    /// A copy of what is known: rows, and the row and slot of each reference, in no order.
+    /// A copy of the table: rows, and the row and slot of each reference, in no order.
     fn copy(&self, now_ns: u64, is_cleared: impl Fn(usize) -> bool) -> References {
         let row = |site: &Site| ReferenceRow {
             class: site.key.class,
@@ -128,7 +127,7 @@ impl Table {
     }
 }
 
-/// Puts the rows of which most exist first.
+/// Sorts the rows by the number of existing references, the largest first.
 fn in_order(all: References) -> References {
     let mut order: Vec<usize> = (0..all.rows.len()).collect();
     order.sort_by_key(|at| {
@@ -159,7 +158,7 @@ fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
     body(TABLE.lock().get_or_insert_default())
 }
 
-/// The state, unless it is taken for very long.
+/// Locks the state, unless another thread holds it for very long.
 fn patiently(hotspot: &HotSpot) -> Option<MutexGuard<'_, State>> {
     let begun = Instant::now();
     loop {
@@ -189,7 +188,7 @@ fn describe(hotspot: &HotSpot, env: Env<Live>, jni: Jni, object: Object) -> (Key
     (key, thread)
 }
 
-/// A reference was made, which its maker does not know yet.
+/// Records a new reference, before it is returned to its maker.
 fn made(env: RawEnv, reference: RawObject, weak: bool) {
     let Some(hotspot) = HotSpot::get().filter(|_| !is_inside()) else {
         return;
@@ -205,7 +204,7 @@ fn made(env: RawEnv, reference: RawObject, weak: bool) {
     with_agent_guard(|| {
         jni.without_exception(|| {
             jni.local_frame(32, || {
-                // What a weak one refers to may die meanwhile.
+                // The object of a weak reference may be freed meanwhile.
                 let Some(object) = jni.new_local(made) else {
                     return;
                 };
@@ -241,7 +240,7 @@ extern "system" fn make_weak(env: RawEnv, object: RawObject) -> RawObject {
     reference
 }
 
-/// Forgets a reference before it is one no more, because its slot may be another's at once.
+/// Removes a reference before it is deleted, because its slot may be reused immediately.
 fn dropping(reference: RawObject) {
     let _ = fence("DeleteGlobalRef", || {
         with_table(|table| table.remove(reference as usize));
@@ -278,7 +277,7 @@ const OURS: ReferenceFunctions = ReferenceFunctions {
     drop_weak,
 };
 
-/// Records no more, and gives the VM its own functions back.
+/// Stops recording, and restores the VM's functions.
 pub(crate) fn forget(env: Env<Live>, jni: Jni) {
     if let Err(error) = env.restore_references(jni, OURS)
         && let Some(hotspot) = HotSpot::get()
@@ -295,7 +294,7 @@ pub(crate) fn all(hotspot: &HotSpot, jni: Jni) -> References {
         let weak = unsafe { Object::from_raw(reference as RawObject) };
         weak.is_some_and(|weak| jni.is_dead(weak))
     };
-    // Who makes a reference waits for the copy, not for the order.
+    // Threads that make references wait for the copy, but not for the sorting.
     let copy = with_table(|table| {
         let copy = table.copy(hotspot.elapsed(), is_cleared);
         table.lost = 0;

@@ -81,8 +81,8 @@ pub(super) fn record(malloc: &Malloc, address: usize, size: usize) {
     }
 }
 
-/// Takes the Java frames of the current thread, and gives their number: none outside of a
-/// Java thread, or where the VM cannot find them.
+/// Takes the Java frames of the current thread and returns their number: 0 outside a Java thread, or if the VM does not
+/// find them.
 fn java_frames(malloc: &Malloc, frames: &mut [CallFrame]) -> usize {
     if !malloc.java_is_up.load(Ordering::Relaxed) {
         return 0;

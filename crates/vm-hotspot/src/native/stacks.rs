@@ -1,4 +1,4 @@
-//! Stacks by number and what was allocated there: a table of fixed size without locks.
+//! Stacks by number, with their allocations: a table of fixed size without locks.
 //!
 //! A stack is native frames (return addresses, innermost first) and below them Java frames
 //! (method and bytecode index). The first thread that sees it writes its frames; all others find it
@@ -20,7 +20,7 @@ const PLACES: usize = 1 << 16;
 const MOST_WORDS: usize = 1 << 23;
 /// Places that are searched for a stack, from the place of its hash on.
 const WINDOW: usize = 64;
-/// Counts are kept in so many parts of one.
+/// Counts are kept in fractions: this many parts of one.
 const UNIT: f64 = 1024.0;
 
 /// A stack as it is found.
@@ -165,7 +165,7 @@ impl Stacks {
         None
     }
 
-    /// Writes the frames of a new stack; without room it stays one without frames.
+    /// Writes the frames of a new stack; if the table is full, it has no frames.
     fn write(&self, place: &Place, found: &Found<'_>) {
         let length = found.native.len() + 2 * found.java.len();
         let at = self.used.fetch_add(length, Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl Stacks {
     /// Counts of a stack.
     pub(super) fn counts(&self, number: u32) -> Counts {
         let place = &self.places[number as usize % PLACES];
-        // Frees first: what is freed meanwhile was allocated before.
+        // Frees are read first: a block that is freed meanwhile was allocated before.
         let freed = place.freed.read();
         let allocated = place.allocated.read();
         Counts { allocated, freed }

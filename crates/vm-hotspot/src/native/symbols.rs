@@ -12,7 +12,7 @@ use vmpi::{Memory, Worth};
 
 use crate::native::functions::Functions;
 
-/// Libraries that only pass an allocation on: it is counted for who called them.
+/// Libraries that only pass an allocation on; it is counted for their caller.
 const CARRIERS: [&str; 8] = [
     "libc.so",
     "libc-2",
@@ -24,7 +24,7 @@ const CARRIERS: [&str; 8] = [
     "libmimalloc",
 ];
 
-/// Where an address is.
+/// The library and function of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// File name of the library.
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// What was looked up.
+/// The names that were looked up.
 pub(crate) struct Symbols {
     files: FxHashMap<PathBuf, Functions>,
     known: FxHashMap<usize, Option<Place>>,
@@ -48,7 +48,7 @@ pub(crate) struct Symbols {
     charged: u64,
     /// The memory that all of this is charged to.
     memory: Option<Arc<Memory>>,
-    /// How many libraries had come and gone when addresses were last forgotten.
+    /// How many libraries had been loaded and unloaded when addresses were last removed.
     changes: u64,
 }
 
@@ -77,8 +77,8 @@ impl Symbols {
         }
     }
 
-    /// From now on all is charged to this memory. What another recording has left, whose sampler may be a moment behind
-    /// its end, is forgotten: this memory was not charged for it.
+    /// From now on names are charged to this memory. Names of another recording, whose sampler may continue for a
+    /// moment after its end, are removed, because this memory was not charged for them.
     fn charge_to(&mut self, memory: &Arc<Memory>) {
         let before = self.memory.as_ref();
         if before.is_none_or(|before| !Arc::ptr_eq(before, memory)) {
@@ -87,7 +87,7 @@ impl Symbols {
         }
     }
 
-    /// Forgets addresses: other libraries may be there now.
+    /// Removes addresses, because they may belong to other libraries now.
     pub(super) fn forget_addresses(&mut self, memory: &Arc<Memory>) {
         self.charge_to(memory);
         self.known.clear();
@@ -96,7 +96,7 @@ impl Symbols {
             .give(Worth::Names, std::mem::take(&mut self.charged));
     }
 
-    /// Forgets everything, at the end of the recording that has this memory.
+    /// Removes everything, at the end of the recording with this memory.
     pub(crate) fn release(&mut self, memory: &Arc<Memory>) {
         let charged = self.memory.as_ref();
         if charged.is_some_and(|charged| Arc::ptr_eq(charged, memory)) {
@@ -120,7 +120,7 @@ impl Symbols {
         }
     }
 
-    /// Forgets addresses if a library has come or gone since the last call. Whether one has.
+    /// Removes addresses if a library was loaded or unloaded since the last call; returns whether one was.
     pub(crate) fn follow_libraries(&mut self, memory: &Arc<Memory>) -> bool {
         let changes = changes_of_libraries();
         let is_new = changes != self.changes;
@@ -143,7 +143,7 @@ impl Symbols {
         place
     }
 
-    /// Remembers where an address is, if there is memory for it.
+    /// Stores the function of an address, if there is memory for it.
     fn remember(&mut self, pc: usize, place: Option<Place>, memory: &Arc<Memory>) {
         if self.known.len() >= MOST_KNOWN {
             self.forget_addresses(memory);
@@ -156,7 +156,8 @@ impl Symbols {
         }
     }
 
-    /// As [`Symbols::place`], of an instruction anywhere in a function: one without a name is called by its beginning.
+    /// Like [`Symbols::place`], for an instruction anywhere in a function; a function without a name is named by the
+    /// offset of its beginning.
     pub(crate) fn place_in_function(&mut self, pc: usize, memory: &Arc<Memory>) -> Option<Place> {
         let mut place = self.place(pc, memory)?;
         if !place.function.starts_with("+0x") {
@@ -189,7 +190,7 @@ impl Symbols {
     /// The name that the file's own tables of symbols have.
     fn in_file(&mut self, path: &Path, offset: u64, memory: &Memory) -> Option<&str> {
         if !self.files.contains_key(path) {
-            // A program may load libraries of other names for ever.
+            // A program may load libraries with new names without limit.
             if self.files.len() >= MOST_FILES {
                 self.forget_files(memory);
             }
@@ -230,8 +231,8 @@ fn loaded_at(address: usize) -> Option<(PathBuf, usize)> {
     Some((path, search.bias))
 }
 
-/// Called for each loaded file until it gives another number than 0. No file comes or goes meanwhile, so nothing
-/// is allocated here: a thread that has the lock of the allocator might wait for the linker.
+/// Called for each loaded file until it returns a number other than 0. The linker is locked meanwhile, so nothing is
+/// allocated here: a thread with the lock of the allocator might wait for the linker.
 unsafe extern "C" fn look(
     info: *mut libc::dl_phdr_info,
     _size: usize,
@@ -348,7 +349,7 @@ mod tests {
         let own = place(loaded_at as *const () as usize + 1).expect("a library");
         assert!(own.function.contains("loaded_at"), "{own:?}");
         assert_eq!(place(17), None);
-        // Data of a library is no code.
+        // Data of a library is not code.
         assert_eq!(place((&raw const ALL).addr() + 1), None);
         assert!(memory.native.used() > 0);
         symbols.release(&memory);
