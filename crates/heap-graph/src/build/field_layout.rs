@@ -16,13 +16,13 @@ pub(super) struct FieldLayout {
     end: u64,
     /// Offset and length, ascending.
     holes: Vec<(u64, u64)>,
-    /// Where the fields of a subclass begin if a class above has contended ones: each class below
-    /// has padding before it.
+    /// If a superclass has contended fields: the offset at which the fields of a subclass begin. Each subclass then has
+    /// padding before its fields.
     behind_padding: Option<u64>,
 }
 
 impl FieldLayout {
-    /// All bytes up to the end are taken.
+    /// All bytes up to the end are used.
     pub(super) fn full(end: u64) -> FieldLayout {
         FieldLayout {
             end,
@@ -31,7 +31,7 @@ impl FieldLayout {
         }
     }
 
-    /// All bytes up to the end are taken, the last of them by padding.
+    /// All bytes up to the end are used, the last of them by padding.
     pub(super) fn padded(end: u64) -> FieldLayout {
         FieldLayout {
             behind_padding: Some(end),

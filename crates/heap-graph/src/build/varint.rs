@@ -107,7 +107,7 @@ pub(crate) enum Entry {
 }
 
 impl RowReader {
-    /// The words of one that has been read.
+    /// The words of a reader that has read its row.
     pub(crate) const DONE: [u64; 2] = [1, 0];
 
     #[inline(always)]

@@ -208,7 +208,8 @@ impl Slices {
     /// The longest time that a slice should take, including the VM's work before it stops the threads.
     const LONG: Duration = Duration::from_millis(100);
 
-    /// The last one took so long: the next one is to be half as long at most, or may be twice as large.
+    /// Adapts the size of the next slice to the time of the last one: the next should take at most half of the limit,
+    /// or may be twice as large.
     fn took(&mut self, time: Duration) {
         if time > Self::LONG {
             let less = self.next as u128 * Self::LONG.as_nanos() / time.as_nanos() / 2;

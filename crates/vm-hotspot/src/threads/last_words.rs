@@ -34,7 +34,7 @@ pub(crate) fn stand_by(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> jvmti::Re
     let worker = Worker::start(hotspot, env, jni, "HPROF last words")?;
     *STANDS_BY.lock() = Some(worker);
     if PROCESS.swap(std::process::id(), Ordering::SeqCst) == std::process::id() {
-        // A recording before has said so.
+        // A previous recording has registered the function.
         return Ok(());
     }
     // SAFETY: the function takes nothing and returns nothing, as `atexit` calls it.

@@ -102,7 +102,7 @@ impl Worker {
         self.jobs.lock().as_ref().map_or(0, VecDeque::len)
     }
 
-    /// Nothing more comes: it ends when it comes back from what it does.
+    /// Ends the worker after its present job.
     pub(crate) fn dismiss(&self) {
         self.is_dismissed.store(true, Ordering::SeqCst);
         self.wake();

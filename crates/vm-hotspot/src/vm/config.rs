@@ -188,7 +188,7 @@ impl Config {
             Capability::GetMonitorInfo,
             Capability::GenerateGarbageCollectionEvents,
         ];
-        // Before JDK 16 it costs the program: the compiler no longer looks for objects that need not be made.
+        // Before JDK 16 this slows the program down, because the compiler no longer eliminates allocations.
         if self.has_profiler || version >= 16 {
             wanted.push(Capability::GetOwnedMonitorInfo);
         }

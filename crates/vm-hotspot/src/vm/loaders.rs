@@ -70,7 +70,7 @@ impl Loaders {
         some.filter_map(|(number, loader)| loader.map(|loader| (number, loader.weak)))
     }
 
-    /// Examines the next few, and drops those that are `gone`, which gives their weak references back.
+    /// Examines the next few loaders, and drops those that are `gone`; `gone` deletes their weak references.
     fn drop_freed(&mut self, gone: impl Fn(Object) -> bool) {
         for _ in 0..LOOKS.min(self.all.len()) {
             let number = self.next % self.all.len();

@@ -73,7 +73,7 @@ pub(crate) fn module(jni: Jni, mirror: Object) -> String {
     fields(jni).and_then(of).unwrap_or_default()
 }
 
-/// The place of a class.
+/// The loader and module of a class.
 pub(crate) fn place(hotspot: &HotSpot, class: ClassId) -> Result<ClassPlace, VmError> {
     let (env, jni) = hotspot.here()?;
     let gone = || VmError::Gone("class");

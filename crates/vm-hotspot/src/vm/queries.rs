@@ -37,7 +37,7 @@ pub(crate) fn failed(error: jvmti::Error) -> VmError {
     }
 }
 
-/// What is missing of classes and methods whose bytes cannot be changed.
+/// What is reported as missing if classes or methods cannot be changed.
 pub(crate) const NOT_INSTRUMENTED: &str =
     "counts of classes or methods that cannot be instrumented";
 

@@ -86,9 +86,9 @@ struct ThreadEntry {
     has_ended: bool,
 }
 
-/// What JVMTI says of every virtual thread.
+/// The thread group that JVMTI reports for every virtual thread.
 const VIRTUAL_GROUP: &str = "VirtualThreads";
-/// What threads that run no Java code are a class of.
+/// The class whose methods stand for threads without Java code.
 const OTHER_THREADS: &str = "LNativeThread;";
 /// How many names of virtual threads are distinguished, and the name of all others.
 const MOST_NAMES: usize = 32;
@@ -134,7 +134,7 @@ pub(crate) struct Registry {
     /// Names of threads that run no Java code, as methods of a class that does not exist in the VM.
     other_threads: FxHashMap<Box<str>, MethodId>,
     pub(crate) libraries: Libraries,
-    /// By the VM's id and the end of the code: with inserted code a method has other places.
+    /// By the VM's id and the end of the code, because a method with inserted code has other bytecode indices.
     pub(super) by_ptr: FxHashMap<(MethodPtr, i64), MethodId>,
     /// Whether inserted code is removed and inserted again.
     pub(crate) code_changes: bool,
@@ -157,7 +157,7 @@ pub(crate) struct Registry {
     virtual_makers: Vec<(String, ThreadId)>,
     /// Object's constructor, cut once: with inserted code and without.
     pub(crate) object_init: Vec<MethodId>,
-    /// Threads being started by the agent itself.
+    /// Names of threads that the agent is starting.
     agent_threads: Vec<String>,
 }
 
@@ -238,7 +238,7 @@ impl Registry {
         }
     }
 
-    /// Whether a class or method can be known.
+    /// Whether there is memory for another class or method; charges it.
     pub(crate) fn has_room_for_name(&mut self, cost: u64) -> bool {
         let has_room = self.memory.native.take(Worth::Names, cost);
         self.refused.names += u64::from(!has_room);

@@ -35,7 +35,7 @@ pub(crate) const NOWHERE: jvmti::FrameRow = jvmti::FrameRow {
     method: jvmti::sys::MethodPtr(std::ptr::null_mut()),
     location: 0,
 };
-/// Of them: the native method that records a call by the VM, and what calls it.
+/// Innermost frames to skip at a call by the VM: `upcall` and its caller.
 const OWN_FRAMES: usize = 2;
 /// The most frames kept of a stack.
 pub(crate) const MOST_FRAMES: usize = 2048;
@@ -255,7 +255,7 @@ impl State {
         self.registry.trace(Trace { thread, frames })
     }
 
-    /// What these options want to know of where the current thread is, numbered.
+    /// The stack of the current thread in the form that these options require, numbered.
     fn trace_as(
         &mut self,
         env: Env<Live>,
