@@ -25,7 +25,7 @@ use vmpi::wire::MAGIC;
     after_help = "Lines on standard input are commands; `help` lists them.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many\n  echo gc | tenure listen 4711 -o run.vmpi   then: java -agentpath:.../libhprof.so=events=64k,net=localhost:4711 ..."
 )]
 pub struct Args {
-    /// Port, or address and port; a port alone is reachable from this machine only
+    /// Port, or address and port; a port alone is reachable only from this machine
     #[arg(value_name = "[ADDRESS:]PORT")]
     address: String,
     /// The file [default: profile-TIME.hprof, .hprof.txt or .vmpi]
@@ -108,7 +108,7 @@ fn read_secret(file: &Path) -> Result<Secret> {
     Ok(Secret::of(&content).ok_or_else(short)?)
 }
 
-/// Lets an agent show that it knows the secret, and shows it the same.
+/// Verifies that an agent knows the secret, and proves the same to the agent.
 fn meet(stream: &TcpStream, secret: &Secret) -> std::io::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut own = Nonce::default();
@@ -118,12 +118,12 @@ fn meet(stream: &TcpStream, secret: &Secret) -> std::io::Result<()> {
     stream.set_read_timeout(None)
 }
 
-/// How a connection is stored; may go to another thread.
+/// How a connection is stored; can be moved to another thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {
     /// Overwrite files.
     force: bool,
-    /// Say progress.
+    /// Print progress.
     loud: bool,
 }
 
@@ -174,13 +174,13 @@ pub(crate) fn say(done: &Collected) {
     ));
 }
 
-/// A name that no earlier run used.
+/// A name that no earlier run has used.
 pub(crate) fn stem() -> PathBuf {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     PathBuf::from(format!("profile-{}", now.unwrap_or_default().as_secs()))
 }
 
-/// Whether a stream of events begins, once anything has arrived.
+/// Waits for data; returns whether it is a stream of events.
 fn is_events(stream: &TcpStream) -> bool {
     let mut first = [0; MAGIC.len()];
     // A profile begins otherwise from its first byte on, and is longer.
@@ -200,7 +200,7 @@ fn typed_lines() -> Receiver<String> {
     receiver
 }
 
-/// The next command among the lines; those that are none are answered.
+/// The next command among the lines; invalid lines get an error message.
 fn next_of<C, E: std::fmt::Display>(
     lines: &Receiver<String>,
     words: &[(&str, &str)],

@@ -150,8 +150,8 @@ impl Args {
         Ok(Exit::Program(code_of(status)))
     }
 
-    /// Runs the program with its page. The agent is there from the beginning only if something is
-    /// to be recorded from the beginning.
+    /// Runs the program with its page. The agent is loaded at the beginning only if something is recorded from the
+    /// beginning.
     fn run_live(&self, session: &Session) -> Outcome {
         self.live.check()?;
         let door = Arc::new(Door::to_family()?);
@@ -202,10 +202,10 @@ impl Args {
     }
 }
 
-/// How often a command looks for connections, signals and the end of the program.
+/// How often a command checks for connections, signals and the end of the program.
 const STEP: Duration = Duration::from_millis(20);
 
-/// A connection that is stored on a thread of its own.
+/// A connection that is stored by a separate thread.
 struct Collector {
     /// The JVM that has connected.
     pid: Option<u32>,
@@ -232,8 +232,8 @@ impl Collector {
     }
 }
 
-/// Passes signals that have arrived on to the program and the JVMs that it has started: their ends write the profiles. Those
-/// in the process group of `tenure` have received already what was typed on the terminal.
+/// Passes received signals on to the program and the JVMs that it has started, which write their profiles when they
+/// end. Processes in the process group of `tenure` have already received signals from the terminal.
 fn pass_on(caught: &mut Caught, pids: impl IntoIterator<Item = u32>) {
     let pids: BTreeSet<u32> = pids.into_iter().collect();
     for Arrived { signal, is_typed } in caught.take() {
@@ -251,8 +251,8 @@ fn pass_on(caught: &mut Caught, pids: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// The options with what a file that `tenure` opens wants: the defaults are the original's, whose
-/// heap dumps were text.
+/// Adds the options for files that `tenure` opens, because the defaults are those of the original, whose heap dumps
+/// were text.
 pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     let says = |name: &str| {
         let mut words = options.split(',').filter_map(|word| word.split_once('='));
@@ -275,7 +275,7 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     format!("{},format=b{mode}", options.trim_end_matches(','))
 }
 
-/// Where what the nth JVM sends goes: a build tool may start several.
+/// The destination for the nth JVM; a build tool may start several.
 fn numbered(stem: &Path, earlier: usize) -> PathBuf {
     let mut path = stem.to_path_buf();
     if earlier > 0 {
@@ -294,8 +294,8 @@ fn agent_option(library: &Path, options: &str) -> Result<String> {
     Ok(format!("-agentpath:{library}={options}"))
 }
 
-/// Starts the program: `java` gets the option as its first argument, anything else by the
-/// environment, which every JVM it starts reads.
+/// Starts the program: `java` gets the option as its first argument; other programs get it in the environment, which
+/// every JVM that they start reads.
 fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
     let (program, arguments) = command.split_first().context("no program")?;
     let mut start = Command::new(program);
@@ -311,7 +311,7 @@ fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
         .with_context(|| format!("cannot run {}", program.display()))
 }
 
-/// The program's exit code, or 128 and the signal that ended it, as a shell says it.
+/// The program's exit code, or 128 plus the signal that ended it, as in a shell.
 fn code_of(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     {

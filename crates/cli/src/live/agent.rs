@@ -8,15 +8,15 @@ pub(crate) use jvm_observe::jvm::AGENT_LIBRARY as LIBRARY;
 use jvm_observe::jvm::Jvm;
 use std::path::{Path, PathBuf};
 
-/// Two lists of the agent's options as one.
+/// Joins two lists of options of the agent.
 pub(crate) fn joined(words: &str, more: &str) -> String {
     let words = words.trim_end_matches(',');
     let separator = if words.is_empty() { "" } else { "," };
     format!("{words}{separator}{more}")
 }
 
-/// The agent library: `--agent`, else `TENURE_AGENT`, else beside this program or in a `lib`
-/// folder next to it, else the one in this program, unpacked.
+/// The agent library: from `--agent` or `TENURE_AGENT`; otherwise beside this program or in a `lib` folder next to it;
+/// otherwise the one in this program, unpacked.
 pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
     let from_environment = std::env::var_os("TENURE_AGENT").map(PathBuf::from);
     if let Some(path) = given.map(Path::to_path_buf).or(from_environment) {
@@ -46,7 +46,7 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
     .into())
 }
 
-/// A path of the library that the JVM sees: of the one it has, or of a copy if it sees other files.
+/// A path of the library for the JVM: of the library itself, or of a copy if the JVM has another file system.
 pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
     if let Some(loaded) = &jvm.agent {
         return Ok(loaded.clone());

@@ -14,9 +14,9 @@ use std::time::Duration;
 /// How often commands are polled while nothing arrives.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// Where a profile goes.
+/// The destination of a profile.
 pub(crate) enum Destination {
-    /// This file, in this form; `None`: as it comes.
+    /// This file, in this form; `None`: as it is received.
     File(PathBuf, Option<report::profile::Form>),
     /// A name with an ending that fits the form: `stem.hprof` or `stem.hprof.txt`.
     Stem(PathBuf),
@@ -24,7 +24,7 @@ pub(crate) enum Destination {
 
 /// What was collected.
 pub(crate) struct Collected {
-    /// The file; none when nothing arrived.
+    /// The file; none if nothing arrived.
     pub(crate) path: Option<PathBuf>,
     /// Size of the file.
     pub(crate) bytes: u64,
@@ -85,8 +85,8 @@ pub(crate) fn collect(
     })
 }
 
-/// Stores a profile as [`collect`] does, in the form of its destination. What becomes another form is collected in
-/// memory; if it cannot be converted, it is stored beside the file as it came.
+/// Stores a profile like [`collect`], in the form of its destination. A profile that is converted is collected in
+/// memory; if it cannot be converted, it is stored beside the file as it was received.
 pub(crate) fn collect_profile(
     stream: TcpStream,
     destination: &Destination,

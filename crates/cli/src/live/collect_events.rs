@@ -30,13 +30,13 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("monitors", "a monitor dump"),
 ];
 
-/// What has been typed.
+/// A line of input.
 pub(crate) enum Typed<C> {
     /// A command.
     Command(C),
-    /// Nothing, for now.
+    /// No line yet.
     Nothing,
-    /// Nothing more will be.
+    /// The end of the input.
     End,
 }
 
@@ -78,8 +78,8 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// Stores a stream until its host closes it. `next` gives commands, at whose end the host is informed
-/// that there are no more; `create` opens the file, `say` receives the result of each command.
+/// Stores a stream until its host closes it. `next` returns commands; when it ends, the host is informed that there are
+/// no more. `create` opens the file, `say` receives the result of each command.
 pub(crate) fn collect(
     mut stream: TcpStream,
     destination: &Destination,

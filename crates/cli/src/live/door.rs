@@ -1,6 +1,6 @@
-//! The socket at which an agent of this machine finds this process. It is in the file system, so that it is
-//! reached from other network namespaces, too, in a folder that only the user of the JVM can enter; and
-//! the system says which process connects.
+//! The socket through which an agent on this machine connects to this process. It is in the file system, so that agents
+//! in other network namespaces reach it, in a folder that only the user of the JVM can enter. The system reports which
+//! process connects.
 
 use anyhow::{Context, Result};
 use jvm_observe::files::{JvmFiles, PrivateFolder};
@@ -15,7 +15,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 const SOCKET: &str = "agent";
 
-/// Who may come in.
+/// The processes that may connect.
 enum Guests {
     /// This JVM.
     Jvm(JvmFiles),
@@ -23,7 +23,7 @@ enum Guests {
     Family,
 }
 
-/// A socket that is listened at. It goes when this is dropped.
+/// A listening socket, which is removed when this is dropped.
 pub(crate) struct Door {
     listener: UnixListener,
     guests: Guests,
@@ -31,7 +31,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// For one JVM that runs.
+    /// For one running JVM.
     pub(crate) fn to(jvm: &Jvm) -> Result<Door> {
         let inside = JvmFiles::of(jvm)?;
         let mut folder = inside.private_folder()?;
@@ -64,13 +64,13 @@ impl Door {
         })
     }
 
-    /// What `net=` of the agent is to say.
+    /// The value for `net=` of the agent.
     pub(crate) fn address(&self) -> String {
         format!("unix:{}/{SOCKET}", self.folder.path)
     }
 
-    /// The next one that has come and may come in. What is given is a stream of another family: the
-    /// calls of `TcpStream` that are used here are those of any.
+    /// The next connection of a process that may connect. It is a Unix socket, although its type is `TcpStream`: the
+    /// calls that are used here work with any kind of socket.
     pub(crate) fn next(&self) -> Result<Option<TcpStream>> {
         loop {
             let stream = match self.listener.accept() {

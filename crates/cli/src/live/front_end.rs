@@ -13,7 +13,7 @@ use vmpi::wire::{Answer, CommandReader, Encoder, Numbered};
 
 /// Bytes that may wait before they are sent.
 const PIECE: usize = 64 << 10;
-/// A front end that reads nothing for so long is abandoned.
+/// A front end that reads nothing for this time is abandoned.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a front end.
@@ -40,7 +40,7 @@ impl FrontEnd {
         })
     }
 
-    /// Carries out what has been asked meanwhile.
+    /// Carries out commands that have arrived.
     pub(crate) fn serve(&mut self, vm: &mut RefVm<'_>, encoder: &RefCell<Encoder>) {
         while let Ok(asked) = self.commands.try_recv() {
             self.carry_out(vm, encoder, asked);
@@ -50,7 +50,7 @@ impl FrontEnd {
         }
     }
 
-    /// Carries out what is asked until the front end says that nothing more comes.
+    /// Carries out commands until the front end reports that there are no more.
     pub(crate) fn serve_to_the_end(&mut self, vm: &mut RefVm<'_>, encoder: &RefCell<Encoder>) {
         encoder.borrow_mut().flush();
         self.pass_on(encoder.borrow_mut().take());
@@ -88,7 +88,7 @@ impl FrontEnd {
     }
 }
 
-/// Reads commands until there are no more. Bytes that are none end the way back, not the stream.
+/// Reads commands until there are no more. Invalid bytes end the reading of commands, not the stream.
 fn hear(mut back: TcpStream, sender: &Sender<Numbered>) {
     let mut reader = CommandReader::new();
     let mut buffer = [0; 512];

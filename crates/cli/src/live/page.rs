@@ -63,7 +63,7 @@ impl LiveArgs {
 }
 
 impl Record {
-    /// The recording it stands for; `native` is the mean distance of recorded native blocks in bytes.
+    /// The recording that it requests; `native` is the mean number of bytes between recorded native blocks.
     pub(crate) fn recording(self, native: Option<u64>) -> Recording {
         match self {
             Record::Full => Recording::Full {
@@ -169,7 +169,7 @@ fn read_rules(live: &Live, file: &Path) -> Result<()> {
     live.choose(&text).map_err(|what| wrong(file, what))
 }
 
-/// Reads the file whenever it has changed, as long as there is a page. A fault is reported, and the
+/// Reads the file when it has changed, as long as there is a page. If it has an error, this is reported and the
 /// previous lines stay in effect.
 fn follow_rules(live: &Weak<Live>, file: &Path) {
     let stamp = || {
@@ -206,7 +206,7 @@ pub(crate) fn keep_recording(live: &Live) {
     }
 }
 
-/// A page at work.
+/// A running page.
 pub(crate) struct Page {
     pub(crate) live: Arc<Live>,
     running: Running,
@@ -254,7 +254,7 @@ impl Page {
         })
     }
 
-    /// Serves until Ctrl-C or, unless it is to stay, the end of the program.
+    /// Serves until Ctrl-C, or without `--stay` until the end of the program.
     pub(crate) fn serve(self) {
         let stopper = self.running.stopper();
         let status = self.live.status();
@@ -265,7 +265,7 @@ impl Page {
         self.close(has_ended);
     }
 
-    /// The program has ended: serves on if it is to stay, and ends.
+    /// The program has ended: continues to serve with `--stay`, and ends.
     pub(crate) fn finish(self) {
         if self.stay {
             note("the program has ended; Ctrl-C ends the page");

@@ -28,13 +28,13 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the end of a program or page is delayed by what is still to be sent.
+/// How long the end of a program or page is delayed to send the remaining data.
 const LAST_PATIENCE: Duration = Duration::from_secs(15);
-/// Before the second and the third attempt to send something; there is no fourth.
+/// Pauses before the second and the third attempt to send something; there is no fourth.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// Measurements that may wait for the server; later ones are dropped.
 const WAITING: usize = 8;
-/// Where systems keep the certificates of the authorities that they trust.
+/// Where systems store the certificates of trusted authorities.
 const AUTHORITIES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -42,7 +42,7 @@ const AUTHORITIES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What a server takes.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Protocol {
     /// pprof to Pyroscope's /ingest
@@ -88,14 +88,14 @@ pub(crate) struct PushArgs {
 
 /// Measuring and sending under way.
 pub(crate) struct Pushing {
-    /// The interval that is being measured is the last one.
+    /// Whether the present interval is the last one.
     over: Arc<AtomicBool>,
-    /// Is disconnected when all was sent.
+    /// Is disconnected when everything has been sent.
     ended: Receiver<()>,
 }
 
 impl Pushing {
-    /// Ends the interval that is being measured, and waits until it is sent, [`LAST_PATIENCE`] at most.
+    /// Ends the present interval, and waits until it is sent, at most [`LAST_PATIENCE`].
     pub(crate) fn finish(&self, live: &Live) {
         self.over.store(true, Ordering::SeqCst);
         live.finish();
@@ -133,7 +133,7 @@ impl PushArgs {
     /// Checks the address and the certificates before anything is started.
     ///
     /// # Errors
-    /// When profiles cannot be sent so.
+    /// If profiles cannot be sent in this way.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(url) = &self.push else { return Ok(()) };
         if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -143,7 +143,7 @@ impl PushArgs {
         self.client(url).map(drop)
     }
 
-    /// Measures and sends as long as there is a page, on threads of their own.
+    /// Measures and sends as long as there is a page, on separate threads.
     pub(crate) fn start(&self, live: Weak<Live>) -> Result<Option<Pushing>> {
         let Some(url) = &self.push else {
             return Ok(None);
@@ -176,7 +176,7 @@ impl PushArgs {
         Ok(config.build().new_agent())
     }
 
-    /// The certificates of the authorities that are trusted.
+    /// The certificates of trusted authorities.
     fn authorities(&self) -> Result<Vec<Certificate<'static>>> {
         let of_environment = || std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
         let of_system = || {
@@ -275,7 +275,7 @@ impl PushArgs {
         }
     }
 
-    /// Sends one request, again after a pause if the server may take it then.
+    /// Sends one request, and sends it again after a pause if it may succeed then.
     fn send(&self, client: &ureq::Agent, url: &str, request: &Request) -> Result<()> {
         let mut pauses = PAUSES.into_iter();
         loop {
@@ -323,7 +323,7 @@ impl PushArgs {
     }
 }
 
-/// An address as messages show it: with its port, also if that is the default one.
+/// An address in messages: with its port, even if that is the default.
 fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let host = rest.split('/').next().unwrap_or_default();

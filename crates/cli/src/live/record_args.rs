@@ -32,7 +32,7 @@ pub(crate) struct RecordArgs {
     depth: u8,
 }
 
-/// Bytes between two samples, as many as the agent takes.
+/// Bytes between two samples, within the limits of the agent.
 fn interval(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         bytes if i32::try_from(bytes).is_ok() => Ok(bytes),
@@ -41,7 +41,7 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 impl RecordArgs {
-    /// Refuses a file of events that is there, before the program starts or the recording begins.
+    /// Refuses an existing file of events, before the program starts or the recording begins.
     pub(crate) fn check(&self, force: bool) -> Result<()> {
         let mut events = self.events.iter();
         events.try_for_each(|path| refuse_existing(path, force))
@@ -76,7 +76,7 @@ impl RecordArgs {
     }
 }
 
-/// Stores a stream of events as it comes.
+/// Stores a stream of events as it is received.
 pub(crate) fn store_events(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
     let mut file = OutputFile::create_growing(path, force)?;
     let bytes = std::io::copy(&mut stream, &mut file)

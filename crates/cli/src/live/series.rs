@@ -50,8 +50,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time up to a day such as 30, 90s, 5m or 1h".to_owned())
 }
 
-/// The form that a profile is turned into; `None` if it is kept as the agent writes it, as in `.hprof`, in `.txt` and in a
-/// file without an extension.
+/// The form that a profile is converted to; `None` for `.hprof`, `.txt` and a file without an extension, which are
+/// written as the agent writes them.
 ///
 /// # Errors
 /// The extension is not known.
@@ -87,7 +87,7 @@ pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u
     Ok(render(&profile, form, None, &title))
 }
 
-/// Where the files go.
+/// The destination of the files.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     series: Series,
@@ -99,7 +99,7 @@ impl LoopArgs {
     /// The requested files.
     ///
     /// # Errors
-    /// The name has no ending that says a form.
+    /// If the extension of the name is not that of a form.
     pub(crate) fn files(&self, output: Option<&Path>) -> Result<Option<Files>> {
         let (Some(every), Some(output)) = (self.every, output) else {
             return Ok(None);
@@ -125,7 +125,7 @@ impl LoopArgs {
     }
 }
 
-/// The time as names have it.
+/// The time in the form of file names.
 fn now() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = WallTime {
@@ -141,7 +141,7 @@ impl Files {
         format!("loop={}s", self.every.as_secs())
     }
 
-    /// Stores what comes until the agent closes the connection. The file; none if nothing came.
+    /// Stores the received data until the agent closes the connection. Returns the file; none if nothing was received.
     pub(crate) fn store(&self, mut stream: TcpStream) -> Result<Option<PathBuf>> {
         let pid = socket_peercred(&stream).map(|other| other.pid.as_raw_nonzero().get());
         let part = self.series.begin(&now(), pid.unwrap_or(0).unsigned_abs());

@@ -16,22 +16,23 @@ use vm_image::Copied;
 
 /// The socket to which the copy connects.
 const SOCKET: &str = "copy";
-/// How long a copy may take to connect: it makes a dozen system calls, on a machine that may have other work.
+/// How long a copy may take to connect: it makes a dozen system calls, on a machine that may be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A copy of a JVM.
 pub(crate) struct Snapshot {
     pub(crate) copied: Copied,
-    /// How long the program stood still at most: from the request to stop until it continued.
+    /// The longest time that the program was stopped: from the request to stop until it continued.
     pub(crate) stopped: Duration,
-    /// How long of that the fork took.
+    /// The part of this time that the fork took.
     pub(crate) fork: Duration,
-    /// Bytes that were moved to huge pages before, or why that could not be.
+    /// Bytes that were moved to huge pages before, or why none could be moved.
     pub(crate) moved: Option<Result<u64>>,
 }
 
 impl Snapshot {
-    /// Has the agent copy a JVM; it is loaded if it is not yet. With `huge_pages` it moves memory to such pages first.
+    /// Lets the agent copy a JVM; the agent is loaded if necessary. With `huge_pages` it moves memory to huge pages
+    /// first.
     pub(crate) fn of(jvm: &Jvm, library: Option<&Path>, huge_pages: bool) -> Result<Snapshot> {
         Copied::is_possible(jvm.pid)?;
         let library = agent::visible(jvm, library)?;
@@ -59,14 +60,14 @@ fn other_version(jvm: &Jvm) -> String {
     format!("the agent in process {} is another version", jvm.pid)
 }
 
-/// The two numbers of microseconds that the agent answers.
+/// The two numbers of microseconds in the agent's answer.
 fn times(answer: &str) -> Option<(Duration, Duration)> {
     let (stopped, fork) = answer.split_once(' ')?;
     let micros = |text: &str| text.parse().ok().map(Duration::from_micros);
     Some((micros(stopped)?, micros(fork)?))
 }
 
-/// Waits until the copy has connected and has sent the byte that says that it can be read.
+/// Waits until the copy has connected and has sent the byte that reports that it can be read.
 fn accept(listener: &UnixListener, jvm: &Jvm, folder: &PrivateFolder) -> Result<Copied> {
     let patience = Timespec::try_from(PATIENCE).context("a time")?;
     let mut ready = [PollFd::new(listener, PollFlags::IN)];

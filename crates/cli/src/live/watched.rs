@@ -50,8 +50,9 @@ impl Watched {
         }
     }
 
-    /// Begins to watch it. Heap dumps go to the folder `dumps` (this one without it); the sources of frames are searched below
-    /// `sources`. What is known by time is written to the user's cache, for a process that comes when this one was killed.
+    /// Begins to watch the JVM. Heap dumps are written to the folder `dumps` (without it, the present folder); sources
+    /// of frames are searched below `sources`. The history is written to the user's cache, for the next process if this
+    /// one is killed.
     pub(crate) fn watch(
         self,
         dumps: Option<&Path>,
@@ -74,8 +75,8 @@ impl Watched {
         attach::command(&self.jvm, name, arguments).map_err(|error| words(&error.into()))
     }
 
-    /// The counters file: in a folder per user of the JVM's own temporary folder. It stays open, because
-    /// its name may lead elsewhere by the time it is read.
+    /// The counters file, which is in a folder per user in the JVM's temporary folder. It stays open, because its name
+    /// may refer to another file later.
     fn counters_file(&self) -> Option<PathBuf> {
         let mut file = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
@@ -107,7 +108,7 @@ pub(crate) fn record_or_resume(live: &Arc<Live>, recording: Option<Recording>) {
     }
 }
 
-/// The options for the agent: binary records on a socket, and nothing at exit.
+/// The options for the agent: binary records on a socket, and no output at exit.
 pub(crate) fn options(recording: Recording, memory: Option<u64>, address: &str) -> String {
     let (mut what, depth, native) = match recording {
         Recording::Full { depth, native } => ("heap=all".to_owned(), depth, native),
