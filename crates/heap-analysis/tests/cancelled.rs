@@ -2,6 +2,7 @@
 
 use heap_analysis::collections::contents::contents;
 use heap_analysis::collections::held::{held, size};
+use heap_analysis::compare::diff::{DiffOptions, diff};
 use heap_analysis::leaks::{LeakOptions, find};
 use heap_analysis::pace::Pace;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
@@ -105,6 +106,10 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     assert_eq!(in_list.rows.len(), 2);
     let in_map = check("a map", |c| contents(&heap, at(map), 10, c));
     assert_eq!(in_map.rows.len(), 1);
+    let twice = ["before", "after"].map(|name| (name.to_owned(), &heap));
+    let options = DiffOptions::default();
+    let changes = check("a comparison", |c| diff(&twice, &options, c));
+    assert_eq!(changes.dumps.len(), 2);
 }
 
 #[test]

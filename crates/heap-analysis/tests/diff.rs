@@ -3,12 +3,12 @@
 
 use crate::program::Program;
 use heap_analysis::compare::diff::{Change, Diff, DiffOptions, diff};
-use heap_graph::Heap;
+use heap_graph::{Control, Heap};
 use testkit::dump::{Elements, Value};
 
 fn compare(heaps: &[Heap]) -> Diff {
     let dumps: Vec<(String, &Heap)> = heaps.iter().map(|h| (String::new(), h)).collect();
-    diff(&dumps, &DiffOptions::default())
+    diff(&dumps, &DiffOptions::default(), &Control::quiet()).unwrap()
 }
 
 /// The holder, what is there, and how many of it.

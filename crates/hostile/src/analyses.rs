@@ -235,7 +235,8 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("diff", |heap, turn| {
         let two = [("a".to_owned(), heap), ("b".to_owned(), heap)];
-        written(heap, turn, &diff::diff(&two, &Default::default()));
+        let changes = diff::diff(&two, &Default::default(), &Control::quiet())?;
+        written(heap, turn, &changes);
         let rules = check::Rules::against_baseline(5.0);
         let baseline = check::Baseline::of(heap, &Control::quiet())?;
         match check::check(heap, &rules, Some(&baseline), &Control::quiet()) {

@@ -38,7 +38,7 @@ impl Args {
             top: limit(self.limit, session.is_data(), 20),
             threshold: self.threshold,
         };
-        let answer = diff(&dumps, &options);
+        let answer = session.with_control(|control| diff(&dumps, &options, control))?;
         // The sizes are those of the last dump's layout; damage of any dump counts.
         let all = heaps.iter().map(|(_, h)| Provenance::of(h.summary()));
         let provenance = all.reduce(|all, one| Provenance {

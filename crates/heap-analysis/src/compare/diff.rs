@@ -10,7 +10,8 @@ use crate::compare::identity::stable_name;
 pub use crate::compare::places::Change;
 use crate::compare::places::{Place, places};
 use crate::leaks::is_plumbing;
-use heap_graph::Heap;
+use crate::pace::Pace;
+use heap_graph::{Control, Heap, HeapError};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -92,7 +93,14 @@ pub struct Diff {
 }
 
 /// Compares dumps of one program, in the order of time.
-pub fn diff(dumps: &[(String, &Heap)], options: &DiffOptions) -> Diff {
+///
+/// # Errors
+/// [`HeapError::Cancelled`].
+pub fn diff(
+    dumps: &[(String, &Heap)],
+    options: &DiffOptions,
+    control: &Control<'_>,
+) -> Result<Diff, HeapError> {
     let heaps: Vec<&Heap> = dumps.iter().map(|d| d.1).collect();
     let facts = dumps.iter().map(|(name, heap)| DumpFacts {
         name: name.clone(),
@@ -102,7 +110,9 @@ pub fn diff(dumps: &[(String, &Heap)], options: &DiffOptions) -> Diff {
         shallow: heap.summary().reachable_shallow,
     });
     let keep = options.top.unwrap_or(usize::MAX);
-    let top = top(&heaps);
+    let objects = heaps.iter().map(|heap| heap.len()).sum();
+    let mut pace = Pace::new(control, "differences", objects);
+    let top = top(&heaps, &mut pace)?;
     let only = |last: bool| {
         let absent = |g: &&Group| {
             let (a, b) = (g.members.first(), g.members.last());
@@ -119,25 +129,25 @@ pub fn diff(dumps: &[(String, &Heap)], options: &DiffOptions) -> Diff {
     let (new, gone) = (only(true), only(false));
     let first = heaps.first().map_or(0, |h| h.summary().reachable_shallow.0);
     let least = ((first as f64 * options.threshold / 100.0) as i64).max(1);
-    let mut moved = places(&heaps, top, least);
+    let mut moved = places(&heaps, top, least, &mut pace)?;
     moved.sort_by(|a, b| {
         let key = |p: &Place| Reverse(p.growth().abs());
         (key(a), a.signature()).cmp(&(key(b), b.signature()))
     });
-    let changes = |sign: i64| -> Vec<Change> {
+    let mut changes = |sign: i64| -> Result<Vec<Change>, HeapError> {
         let moved = moved.iter().filter(|p| p.growth() * sign > 0).take(keep);
-        moved.map(|p| p.change(&heaps)).collect()
+        moved.map(|p| p.change(&heaps, &mut pace)).collect()
     };
     let (classes, omitted_classes) = classes(&heaps, keep);
-    Diff {
+    Ok(Diff {
         dumps: facts.collect(),
-        grown: changes(1),
-        shrunk: changes(-1),
+        grown: changes(1)?,
+        shrunk: changes(-1)?,
         new,
         gone,
         classes,
         omitted_classes,
-    }
+    })
 }
 
 /// Whether two dumps may be of one program: the smaller set of the application's class names is at

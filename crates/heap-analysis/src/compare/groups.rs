@@ -3,7 +3,8 @@
 use crate::compare::identity::{Label, fields_of, key_text, label};
 use crate::objects::fields::is_subclass_of;
 use crate::objects::nodes::{can_be_node, next_nodes, own_size};
-use heap_graph::{ClassIdx, Heap, ObjIdx};
+use crate::pace::Pace;
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -70,18 +71,20 @@ impl Group {
 
     /// Adds the nodes that hang on nodes of the same class: the rest of a bin, of a list, of a
     /// tree. The retained sizes include them already.
-    pub(crate) fn fold(&mut self, heaps: &[&Heap]) {
+    pub(crate) fn fold(&mut self, heaps: &[&Heap], pace: &mut Pace<'_>) -> Result<(), HeapError> {
         if std::mem::replace(&mut self.folded, true) {
-            return;
+            return Ok(());
         }
         for (n, (heap, members)) in heaps.iter().zip(&mut self.members).enumerate() {
             let links = are_links(heap, members);
             let (mut at, mut largest) = (0, 0);
             while let Some(member) = members.get(at).copied() {
+                pace.step()?;
                 at += 1;
                 let mut own = heap.retained(member).0;
                 if links {
                     for next in next_nodes(heap, member) {
+                        pace.step()?;
                         own -= heap.retained(next).0.min(own);
                         members.push(next);
                     }
@@ -90,6 +93,7 @@ impl Group {
             }
             self.largest[n] = largest;
         }
+        Ok(())
     }
 
     /// Whether the group moved because it has more or fewer members, and no single one of them
@@ -179,23 +183,30 @@ impl<'h> Grouping<'h> {
 }
 
 /// The groups at the top of the dominator trees.
-pub(crate) fn top(heaps: &[&Heap]) -> Vec<Group> {
+pub(crate) fn top(heaps: &[&Heap], pace: &mut Pace<'_>) -> Result<Vec<Group>, HeapError> {
     let mut groups = Grouping::new(heaps);
     for (n, heap) in heaps.iter().enumerate() {
         for object in heap.dominated(None) {
+            pace.step()?;
             groups.held(n, object, None);
         }
     }
-    groups.finish()
+    Ok(groups.finish())
 }
 
 /// The groups directly below a group. The nodes that [`Group::fold`] adds to it are not below it.
-pub(crate) fn below(heaps: &[&Heap], group: &Group, with_fields: bool) -> Vec<Group> {
+pub(crate) fn below(
+    heaps: &[&Heap],
+    group: &Group,
+    with_fields: bool,
+    pace: &mut Pace<'_>,
+) -> Result<Vec<Group>, HeapError> {
     let named = with_fields && group.count() <= NAMED;
     let mut groups = Grouping::new(heaps);
     for (n, (heap, members)) in heaps.iter().zip(&group.members).enumerate() {
         let links = are_links(heap, members);
         for member in members {
+            pace.step()?;
             let class = heap.class_of(*member);
             let children = heap.dominated(Some(*member));
             let mut children = children
@@ -210,19 +221,24 @@ pub(crate) fn below(heaps: &[&Heap], group: &Group, with_fields: bool) -> Vec<Gr
                 FxHashMap::default()
             };
             for child in children {
+                pace.step()?;
                 groups.held(n, child, fields.get(&child).cloned());
             }
         }
     }
-    groups.finish()
+    Ok(groups.finish())
 }
 
 /// The members of a folded group of map entries, by key, each without its further nodes; empty
 /// if they have no keys.
-pub(crate) fn by_key(heaps: &[&Heap], group: &Group) -> Vec<Group> {
+pub(crate) fn by_key(
+    heaps: &[&Heap],
+    group: &Group,
+    pace: &mut Pace<'_>,
+) -> Result<Vec<Group>, HeapError> {
     let count = group.count();
     if !(2..=NAMED).contains(&count) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mut groups = Grouping::new(heaps);
     let mut tried = 0;
@@ -230,8 +246,9 @@ pub(crate) fn by_key(heaps: &[&Heap], group: &Group) -> Vec<Group> {
         let links = are_links(heap, members);
         for member in members {
             if tried == TRIED && groups.groups.iter().all(|g| g.label.name.is_none()) {
-                return Vec::new();
+                return Ok(Vec::new());
             }
+            pace.step()?;
             tried += 1;
             let label = Label {
                 name: key_text(heap, *member),
@@ -249,5 +266,5 @@ pub(crate) fn by_key(heaps: &[&Heap], group: &Group) -> Vec<Group> {
     for group in &mut groups {
         group.folded = true;
     }
-    groups
+    Ok(groups)
 }

@@ -10,7 +10,8 @@
 use crate::compare::groups::{FOLLOWED, Group, GroupChange, below, by_key};
 use crate::compare::identity::signature;
 use crate::leaks::is_plumbing;
-use heap_graph::Heap;
+use crate::pace::Pace;
+use heap_graph::{Heap, HeapError};
 use serde::Serialize;
 
 /// A place that grew or shrank.
@@ -62,13 +63,16 @@ impl Place {
     }
 
     /// The answer, with what is found only by a look at the contents.
-    pub(crate) fn change(&self, heaps: &[&Heap]) -> Change {
+    pub(crate) fn change(&self, heaps: &[&Heap], pace: &mut Pace<'_>) -> Result<Change, HeapError> {
         let growth = self.growth();
         let sign = growth.signum();
         let nodes = self.contents.as_ref();
         let held = nodes.filter(|nodes| is_plumbing(&nodes.label.class));
-        let held = held.and_then(|nodes| most(below(heaps, nodes, false), sign));
-        Change {
+        let held = match held {
+            Some(nodes) => most(below(heaps, nodes, false, pace)?, sign),
+            None => None,
+        };
+        Ok(Change {
             path: self.path.clone(),
             contents: nodes.map(Group::change),
             holding: held.map(|g| g.change()),
@@ -76,25 +80,31 @@ impl Place {
             growth,
             steady: self.bytes.windows(2).all(|w| (w[1] - w[0]) * sign > 0),
             signature: self.signature.clone(),
-        }
+        })
     }
 }
 
 /// All places that moved by at least this many bytes.
-pub(crate) fn places(heaps: &[&Heap], top: Vec<Group>, least: i64) -> Vec<Place> {
+pub(crate) fn places(
+    heaps: &[&Heap],
+    top: Vec<Group>,
+    least: i64,
+    pace: &mut Pace<'_>,
+) -> Result<Vec<Place>, HeapError> {
     let mut walk = Walk {
         heaps,
+        pace,
         least,
         path: Vec::new(),
         found: Vec::new(),
     };
     for mut group in top {
         if walk.matters(&group) {
-            group.fold(heaps);
-            walk.visit(&group, group.is_pile());
+            group.fold(heaps, walk.pace)?;
+            walk.visit(&group, group.is_pile())?;
         }
     }
-    walk.found
+    Ok(walk.found)
 }
 
 fn moved(bytes: &[i64]) -> i64 {
@@ -128,14 +138,15 @@ fn holder(path: &[GroupChange]) -> Option<String> {
     })
 }
 
-struct Walk<'h> {
+struct Walk<'h, 'c> {
     heaps: &'h [&'h Heap],
+    pace: &'h mut Pace<'c>,
     least: i64,
     path: Vec<GroupChange>,
     found: Vec<Place>,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Whether something at or below a group can have moved enough.
     fn matters(&self, group: &Group) -> bool {
         let growth = group.growth();
@@ -145,8 +156,8 @@ impl Walk<'_> {
 
     /// Follows a group or, if single entries of a map moved, these. Gives the bytes that belong
     /// to places, per dump.
-    fn enter(&mut self, group: &Group) -> Vec<i64> {
-        let mut keyed = by_key(self.heaps, group);
+    fn enter(&mut self, group: &Group) -> Result<Vec<i64>, HeapError> {
+        let mut keyed = by_key(self.heaps, group, self.pace)?;
         keyed.retain(|g| g.growth().abs() >= self.least);
         let by_keys: i64 = keyed.iter().map(Group::growth).sum();
         if keyed.is_empty() || (by_keys.abs() as f64) < FOLLOWED * group.growth().abs() as f64 {
@@ -154,31 +165,31 @@ impl Walk<'_> {
         }
         let mut placed = vec![0; self.heaps.len()];
         for entry in &keyed {
-            add(&mut placed, self.visit(entry, false));
+            add(&mut placed, self.visit(entry, false)?);
         }
-        placed
+        Ok(placed)
     }
 
     /// Finds the places at and below a group. Gives the bytes that belong to them, per dump.
-    fn visit(&mut self, group: &Group, is_pile: bool) -> Vec<i64> {
+    fn visit(&mut self, group: &Group, is_pile: bool) -> Result<Vec<i64>, HeapError> {
         self.path.push(group.change());
         let mut placed = vec![0; self.heaps.len()];
         let mut piles: Vec<Group> = Vec::new();
         // The other groups below, and how far they moved apart from the places in them.
         let mut others: Vec<(i64, Group)> = Vec::new();
         let follow = !is_pile && self.path.len() < STEPS;
-        for mut child in below(self.heaps, group, true) {
+        for mut child in below(self.heaps, group, true, self.pace)? {
             let growth = child.growth();
             if !follow || !self.matters(&child) {
                 others.push((growth, child));
                 continue;
             }
-            child.fold(self.heaps);
+            child.fold(self.heaps, self.pace)?;
             if child.is_pile() && growth.abs() >= self.least {
                 piles.push(child);
                 continue;
             }
-            let inside = self.enter(&child);
+            let inside = self.enter(&child)?;
             others.push((growth - moved(&inside), child));
             add(&mut placed, inside);
         }
@@ -203,15 +214,15 @@ impl Walk<'_> {
         if with_rest.is_none() && moved(&rest).abs() >= self.least {
             others.retain(|(growth, _)| growth * sign > 0);
             let contents = others.into_iter().max_by_key(|(growth, _)| growth * sign);
-            let contents = contents.map(|(_, mut group)| {
-                group.fold(self.heaps);
-                group
-            });
+            let mut contents = contents.map(|(_, group)| group);
+            if let Some(group) = &mut contents {
+                group.fold(self.heaps, self.pace)?;
+            }
             add(&mut placed, rest.iter().copied());
             self.found(rest, contents);
         }
         self.path.pop();
-        placed
+        Ok(placed)
     }
 
     fn found(&mut self, bytes: Vec<i64>, contents: Option<Group>) {

@@ -10,6 +10,7 @@ use super::tools::named;
 use super::{program, resources};
 use crate::reply::Form;
 use heap_analysis::compare::diff::{DiffOptions, diff};
+use heap_graph::Control;
 use report::Provenance;
 use report::profile::shown_metric;
 use report::profile::top::top;
@@ -233,7 +234,11 @@ impl Call<'_> {
             (before.name.clone(), heaps[0].as_ref()),
             (after.name.clone(), heaps[1].as_ref()),
         ];
-        let answer = diff(&sides, &options);
+        let control = Control {
+            progress: &|_| {},
+            cancel: self.cancel,
+        };
+        let answer = diff(&sides, &options, &control).map_err(|e| e.to_string())?;
         let mut bytes = Vec::new();
         let provenance = Provenance::of(heaps[1].summary());
         report::json::write(&mut bytes, &answer, &provenance).map_err(|e| e.to_string())?;
