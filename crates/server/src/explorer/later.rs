@@ -1,8 +1,11 @@
 //! Answers that are being computed. A second request for the same answer waits for the first instead of
-//! making a second one; a page gets what is known so far, and repeats the request.
+//! making a second one; a page gets what is known so far, and repeats the request. When no one waits for an answer any more,
+//! the work for it stops.
 
 use crate::reply::Written;
+use heap_graph::HeapError;
 use requests::Fault;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +14,9 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// How long it waits for anything at all.
 const PATIENCE: Duration = Duration::from_millis(220);
+
+/// How often someone who waits looks whether to go on waiting.
+const LOOK: Duration = Duration::from_millis(20);
 
 type Answer = Result<Arc<Written>, Fault>;
 
@@ -25,9 +31,16 @@ struct Progress {
 pub(super) struct Job {
     progress: Mutex<Progress>,
     changed: Condvar,
+    /// Stops the work.
+    cancel: AtomicBool,
 }
 
 impl Job {
+    /// Becomes true when the work is to stop.
+    pub(super) fn cancel(&self) -> &AtomicBool {
+        &self.cancel
+    }
+
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -38,15 +51,18 @@ impl Job {
         self.changed.notify_all();
     }
 
-    /// Waits for the answer.
-    pub(super) fn wait(&self) -> Answer {
+    /// Waits for the answer until `given_up` becomes true.
+    fn wait(&self, given_up: &AtomicBool) -> Answer {
         let mut progress = self.lock();
         loop {
             if let Some(answer) = &progress.whole {
                 return answer.clone();
             }
-            let woken = self.changed.wait(progress);
-            progress = woken.unwrap_or_else(PoisonError::into_inner);
+            if given_up.load(Ordering::Relaxed) {
+                return Err(Fault::from(HeapError::Cancelled));
+            }
+            let woken = self.changed.wait_timeout(progress, LOOK);
+            progress = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -72,24 +88,80 @@ impl Job {
     }
 }
 
-/// The answers that are being computed, by question.
+/// Who wants an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// Someone who waits for it, and calls [`Later::wait`] next.
+    Now,
+    /// A page, which repeats its request.
+    Soon,
+}
+
+/// The work for a question.
+struct Asked {
+    question: String,
+    job: Arc<Job>,
+    /// How many wait.
+    waiting: usize,
+    /// A page has requested it.
+    soon: bool,
+}
+
+/// The answers that are being computed.
 #[derive(Default)]
-pub(super) struct Later(Mutex<Vec<(String, Arc<Job>)>>);
+pub(super) struct Later(Mutex<Vec<Asked>>);
 
 impl Later {
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Arc<Job>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The work for a question; true when it is new, so that the caller has to see to it.
-    pub(super) fn join(&self, question: &str) -> (Arc<Job>, bool) {
-        let mut jobs = self.lock();
-        if let Some((_, job)) = jobs.iter().find(|(q, _)| q == question) {
-            return (Arc::clone(job), false);
+    pub(super) fn join(&self, question: &str, wants: Wants) -> (Arc<Job>, bool) {
+        let mut all = self.lock();
+        let known = all.iter().position(|asked| asked.question == question);
+        let at = known.unwrap_or(all.len());
+        if known.is_none() {
+            all.push(Asked {
+                question: question.to_owned(),
+                job: Arc::default(),
+                waiting: 0,
+                soon: false,
+            });
         }
-        let job = Arc::default();
-        jobs.push((question.to_owned(), Arc::clone(&job)));
-        (job, true)
+        let asked = &mut all[at];
+        match wants {
+            Wants::Now => asked.waiting += 1,
+            Wants::Soon => asked.soon = true,
+        }
+        (Arc::clone(&asked.job), known.is_none())
+    }
+
+    /// Waits for an answer until `given_up` becomes true. The work for it stops if no one else wants it.
+    pub(super) fn wait(&self, job: &Arc<Job>, given_up: &AtomicBool) -> Answer {
+        let answer = job.wait(given_up);
+        let mut all = self.lock();
+        let found = all.iter().position(|asked| Arc::ptr_eq(&asked.job, job));
+        if let Some(at) = found {
+            let asked = &mut all[at];
+            asked.waiting -= 1;
+            let has_ended = job.lock().whole.is_some();
+            let is_wanted = asked.waiting > 0 || asked.soon;
+            if !has_ended && !is_wanted {
+                job.cancel.store(true, Ordering::Relaxed);
+            }
+            if has_ended || !is_wanted {
+                all.remove(at);
+            }
+        }
+        answer
+    }
+
+    /// Stops all work.
+    pub(super) fn close(&self) {
+        for asked in &*self.lock() {
+            asked.job.cancel.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Does the work for a question that is new. What panics becomes a fault, so that no one waits for
@@ -109,7 +181,8 @@ impl Later {
     /// The requester knows the end of a question.
     pub(super) fn finish(&self, question: &str) {
         let ended = |job: &Job| job.lock().whole.is_some();
-        self.lock().retain(|(q, job)| q != question || !ended(job));
+        self.lock()
+            .retain(|asked| asked.question != question || !ended(&asked.job));
     }
 }
 
@@ -118,6 +191,8 @@ mod tests {
     use super::*;
     use crate::reply::Form;
     use std::sync::mpsc::channel;
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
 
     fn written(text: &str) -> Written {
         Written {
@@ -134,7 +209,7 @@ mod tests {
     fn a_question_is_answered_once_for_all_who_ask() {
         let later = Later::default();
         let (go, wait) = channel::<()>();
-        let (job, new) = later.join("q");
+        let (job, new) = later.join("q", Wants::Now);
         assert!(new);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -144,7 +219,7 @@ mod tests {
                     Ok(Arc::new(written("whole")))
                 });
             });
-            let (same, new) = later.join("q");
+            let (same, new) = later.join("q", Wants::Now);
             assert!(!new);
             // Nothing can end before the test lets it, however slow the machine is.
             loop {
@@ -157,26 +232,49 @@ mod tests {
                 }
             }
             go.send(()).expect("somebody listens");
-            assert_eq!(text(same.wait()), "whole");
+            assert_eq!(text(later.wait(&same, &NEVER)), "whole");
             assert_eq!(text(same.soon()), "whole");
         });
-        assert!(later.join("q").1, "it is done, and would be new");
+        assert!(
+            later.join("q", Wants::Soon).1,
+            "it is done, and would be new"
+        );
     }
 
     #[test]
     fn a_fault_reaches_whoever_asks_next() {
         let later = Later::default();
-        let (job, _) = later.join("q");
+        let (job, _) = later.join("q", Wants::Soon);
         later.run("q", &job, || Err(Fault::failed("no")));
-        let (again, new) = later.join("q");
+        let (again, new) = later.join("q", Wants::Soon);
         assert!(!new);
         assert_eq!(again.soon().map(|_| ()), Err(Fault::failed("no")));
         later.finish("q");
-        let (job, new) = later.join("q");
+        let (job, new) = later.join("q", Wants::Now);
         assert!(new);
         later.finish("q");
-        assert!(!later.join("q").1, "it is not answered yet");
+        assert!(!later.join("q", Wants::Now).1, "it is not answered yet");
         later.run("q", &job, || panic!("of a test"));
-        assert!(job.wait().is_err());
+        assert!(later.wait(&job, &NEVER).is_err());
+    }
+
+    #[test]
+    fn work_stops_when_the_last_one_who_waits_gives_up_and_no_page_wants_it() {
+        let later = Later::default();
+        let gone = AtomicBool::new(true);
+        let is_stopped = |job: &Job| job.cancel().load(Ordering::Relaxed);
+        let (job, _) = later.join("q", Wants::Now);
+        later.join("q", Wants::Now);
+        assert!(later.wait(&job, &gone).is_err());
+        assert!(!is_stopped(&job), "another one waits");
+        assert!(later.wait(&job, &gone).is_err());
+        assert!(is_stopped(&job));
+        let (job, new) = later.join("q", Wants::Now);
+        assert!(new && !is_stopped(&job), "who asks again begins anew");
+        later.join("q", Wants::Soon);
+        assert!(later.wait(&job, &gone).is_err());
+        assert!(!is_stopped(&job), "a page will come back");
+        later.close();
+        assert!(is_stopped(&job));
     }
 }

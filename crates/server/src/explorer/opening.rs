@@ -58,7 +58,7 @@ impl Explorer {
         explorer
     }
 
-    /// Answers a question; a query stops when `cancel` becomes true.
+    /// Answers a question. The work ends when `cancel` becomes true, unless others wait for the same answer.
     pub(crate) fn answer(
         self: &Arc<Self>,
         view: &str,
@@ -69,10 +69,10 @@ impl Explorer {
         if let Some(view) = describe::named(view) {
             view.check(params)?;
         }
-        let answer = match query::answer(self, view, params, form, cancel) {
+        let answer = match query::answer(self, view, params, form, Arc::clone(&cancel)) {
             Some(answer) => answer.map(Arc::new),
             None if form == Form::Json && params.flag("soon") => views::soon(self, view, params),
-            None => views::answer(self, view, params, form),
+            None => views::answer(self, view, params, form, &cancel),
         };
         if let Some(heap) = self.heap.get() {
             heap.check().map_err(|e| Fault::failed(e.to_string()))?;
@@ -80,7 +80,7 @@ impl Explorer {
         answer
     }
 
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         match self.open_heap() {
             Ok(mut heap) => {
                 if let Some(mapping) = &self.mapping {
@@ -146,7 +146,7 @@ impl Explorer {
     }
 
     /// The referrers, and the answers that every visit begins with.
-    fn prepare(&self) {
+    fn prepare(self: &Arc<Self>) {
         let Some(heap) = self.heap.get() else {
             return;
         };
@@ -179,7 +179,7 @@ impl Explorer {
                 return;
             }
             // What fails here fails again, and is reported, when it is requested.
-            let _ = views::answer(self, view, &Params::parse(query), Form::Json);
+            let _ = views::answer(self, view, &Params::parse(query), Form::Json, &self.cancel);
             self.state.send_modify(|state| state.done = n as u64 + 1);
         }
         if self.mapping.is_none() && !kept {

@@ -123,7 +123,11 @@ impl Explorer {
         if let Some(heap) = &*opened {
             return Ok((file_name(base), Arc::clone(heap)));
         }
-        let mut heap = Heap::open(base, &self.options, &self.control())?;
+        let control = Control {
+            progress: &|_| {},
+            cancel: &self.cancel,
+        };
+        let mut heap = Heap::open(base, &self.options, &control)?;
         if let Some(mapping) = &self.mapping {
             heap.rename(mapping);
         }
@@ -137,17 +141,10 @@ impl Explorer {
         self.state.subscribe()
     }
 
-    /// Stops what is being built, within milliseconds.
+    /// Stops what is being built and computed, within milliseconds.
     pub fn close(&self) {
         self.cancel.store(true, Ordering::Relaxed);
-    }
-
-    /// Control of work for an answer: it stops when the explorer is closed.
-    pub(super) fn control(&self) -> Control<'_> {
-        Control {
-            progress: &|_| {},
-            cancel: &self.cancel,
-        }
+        self.later.close();
     }
 
     /// The file as it was named.

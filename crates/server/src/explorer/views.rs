@@ -1,6 +1,7 @@
 //! The questions that can be asked: a name, and how it is answered. To add a view: one line in
 //! [`VIEWS`], its function, its command line in `command.rs`, and a page in `web/`.
 
+use super::later::{Job, Wants};
 use super::query;
 use super::state::{Chosen, Explorer};
 use crate::reply::{Form, Written};
@@ -31,11 +32,36 @@ use heap_graph::{Control, Heap};
 use report::{Provenance, Say};
 use requests::{Fault, FaultKind};
 use requests::{Params, ROWS};
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-type Answer = fn(&Explorer, &Params, Form) -> Result<Written, Fault>;
+/// A question that is being answered.
+pub(super) struct Asked<'a> {
+    explorer: &'a Explorer,
+    job: &'a Job,
+}
 
-type Early = fn(&Explorer, &Params) -> Result<Option<Written>, Fault>;
+impl Deref for Asked<'_> {
+    type Target = Explorer;
+    fn deref(&self) -> &Explorer {
+        self.explorer
+    }
+}
+
+impl Asked<'_> {
+    /// Stops the work when no one waits for the answer any more.
+    fn control(&self) -> Control<'_> {
+        Control {
+            progress: &|_| {},
+            cancel: self.job.cancel(),
+        }
+    }
+}
+
+type Answer = fn(&Asked<'_>, &Params, Form) -> Result<Written, Fault>;
+
+type Early = fn(&Asked<'_>, &Params) -> Result<Option<Written>, Fault>;
 
 /// Every view by name.
 pub(super) const VIEWS: &[(&str, Answer)] = &[
@@ -207,11 +233,8 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         };
         let name = e.state().borrow().file.clone();
         base.check().map_err(|e| Fault::failed(e.to_string()))?;
-        say(
-            heap,
-            f,
-            &diff(&[(base_name, &base), (name, heap)], &options),
-        )
+        let dumps = [(base_name, base.as_ref()), (name, heap.as_ref())];
+        say(heap, f, &diff(&dumps, &options, &e.control())?)
     }),
     ("android", |e, p, f| {
         let heap = e.heap()?;
@@ -367,25 +390,26 @@ fn question(explorer: &Explorer, view: &str, params: &Params, form: Form) -> Str
     format!("{form:?} {known} {}", params.key(view))
 }
 
-/// Answers a question, or gives the answer that was just given to it.
+/// Answers a question, or gives the answer that was just given to it. Ends when `given_up` becomes true.
 pub(super) fn answer(
-    explorer: &Explorer,
+    explorer: &Arc<Explorer>,
     view: &str,
     params: &Params,
     form: Form,
+    given_up: &AtomicBool,
 ) -> Result<Arc<Written>, Fault> {
     let question = question(explorer, view, params, form);
     if let Some(answer) = explorer.answers.find(&question) {
         return Ok(answer);
     }
-    let (job, new) = explorer.later.join(&question);
+    let (job, new) = explorer.later.join(&question, Wants::Now);
     if new {
-        let work = || whole(explorer, &question, view, params, form);
-        explorer.later.run(&question, &job, work);
+        let (view, params) = (view.to_owned(), params.clone());
+        begin(explorer, question, &job, move |asked, question| {
+            whole(asked, question, &view, &params, form)
+        });
     }
-    let answer = job.wait();
-    explorer.later.finish(&question);
-    answer
+    explorer.later.wait(&job, given_up)
 }
 
 /// As [`answer`], as JSON, for someone who wants to see something soon: what is only part of the
@@ -399,27 +423,17 @@ pub(super) fn soon(
     if let Some(answer) = explorer.answers.find(&question) {
         return Ok(answer);
     }
-    let (job, new) = explorer.later.join(&question);
+    let (job, new) = explorer.later.join(&question, Wants::Soon);
     if new {
-        let (own, own_job) = (Arc::clone(explorer), Arc::clone(&job));
-        let (asked, view, params) = (question.clone(), view.to_owned(), params.clone());
-        let work = move || {
-            own.later.run(&asked, &own_job, || {
-                for (_, first) in FIRST.iter().filter(|(name, _)| *name == view) {
-                    if let Some(first) = first(&own, &params)? {
-                        own_job.show(first.partial());
-                    }
+        let (view, params) = (view.to_owned(), params.clone());
+        begin(explorer, question.clone(), &job, move |asked, question| {
+            for (_, first) in FIRST.iter().filter(|(name, _)| *name == view) {
+                if let Some(first) = first(asked, &params)? {
+                    asked.job.show(first.partial());
                 }
-                whole(&own, &asked, &view, &params, Form::Json)
-            });
-        };
-        let spawned = std::thread::Builder::new()
-            .name("tenure-answer".to_owned())
-            .spawn(work);
-        if let Err(error) = spawned {
-            let fault = Fault::failed(error.to_string());
-            explorer.later.run(&question, &job, || Err(fault));
-        }
+            }
+            whole(asked, question, &view, &params, Form::Json)
+        });
     }
     let answer = job.soon();
     if answer.is_err() {
@@ -428,8 +442,30 @@ pub(super) fn soon(
     answer
 }
 
+/// Does the work for a question on a thread of its own.
+fn begin(
+    explorer: &Arc<Explorer>,
+    question: String,
+    job: &Arc<Job>,
+    work: impl FnOnce(&Asked<'_>, &str) -> Result<Arc<Written>, Fault> + Send + 'static,
+) {
+    let thread = std::thread::Builder::new().name("tenure-answer".to_owned());
+    let (own, own_job, asked) = (Arc::clone(explorer), Arc::clone(job), question.clone());
+    let spawned = thread.spawn(move || {
+        own.later.run(&asked, &own_job, || {
+            let explorer = &own;
+            let job = &own_job;
+            work(&Asked { explorer, job }, &asked)
+        });
+    });
+    if let Err(error) = spawned {
+        let fault = Fault::failed(error.to_string());
+        explorer.later.run(&question, job, || Err(fault));
+    }
+}
+
 fn whole(
-    explorer: &Explorer,
+    asked: &Asked<'_>,
     question: &str,
     view: &str,
     params: &Params,
@@ -438,8 +474,8 @@ fn whole(
     let Some((_, function)) = VIEWS.iter().find(|(name, _)| *name == view) else {
         return Err(Fault::not_found(format!("no view is called {view}")));
     };
-    explorer.answers.get(question.to_owned(), || {
-        let written = function(explorer, params, form)?;
+    asked.answers.get(question.to_owned(), || {
+        let written = function(asked, params, form)?;
         let size = written.bytes.len();
         Ok((written, size))
     })
@@ -469,7 +505,7 @@ fn histogram_options(params: &Params) -> Result<HistogramOptions, Fault> {
     })
 }
 
-fn histogram_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+fn histogram_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
     let options = histogram_options(params)?;
     let heap = match e.heap() {
         // While the index is being built the first pass has the counts.
@@ -497,7 +533,7 @@ fn histogram_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, 
     say(heap, form, &histogram::page_of(&full, &options))
 }
 
-fn quick_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
     let quick = e
         .quick()
         .ok_or_else(|| Fault::not_ready("the first pass over the file is not done"))?;
@@ -525,7 +561,7 @@ fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Ch
     Ok((spec, chosen))
 }
 
-fn objects_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+fn objects_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
     let heap = e.heap()?;
     let (spec, set) = chosen(e, heap, params)?;
     let options = page_options(params)?;
@@ -541,7 +577,7 @@ fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
     })
 }
 
-fn paths_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+fn paths_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
     let target = params.object(heap)?;
     let mut last = Err(Fault::bad("no exclusions were given"));
@@ -560,12 +596,12 @@ fn paths_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Faul
     last
 }
 
-fn merged_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+fn merged_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
     merged(e, params, form, 100_000)
 }
 
 /// Follows `most` paths, or fewer if those are requested.
-fn merged(e: &Explorer, params: &Params, form: Form, most: usize) -> Result<Written, Fault> {
+fn merged(e: &Asked<'_>, params: &Params, form: Form, most: usize) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
     let (spec, set) = chosen(e, heap, params)?;
     let effort = (most, merged_paths::EXACT_VISITS);
