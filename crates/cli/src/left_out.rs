@@ -1,7 +1,7 @@
-//! Metrics of a profile that a form cannot hold.
+//! Metrics and events of a profile that a form cannot hold.
 
 use profile::{Metric, Profile};
-use report::profile::{Form, main_metric};
+use report::profile::{Form, jfr, main_metric};
 
 /// A sentence that names the metrics that are not in the file, if there are any.
 pub(crate) fn left_out(profile: &Profile, form: Form, metric: Option<Metric>) -> Option<String> {
@@ -24,6 +24,25 @@ pub(crate) fn left_out(profile: &Profile, form: Form, metric: Option<Metric>) ->
         _ => "a recording of JFR has no events for all metrics".to_owned(),
     };
     (!names.is_empty()).then(|| format!("{reason}; left out: {}", names.join(", ")))
+}
+
+/// A sentence about the events that a recording lacks because their stacks have too many, if there are any.
+pub(crate) fn left_out_events(
+    profile: &Profile,
+    form: Form,
+    metric: Option<Metric>,
+) -> Option<String> {
+    if form != Form::Jfr {
+        return None;
+    }
+    let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
+    let count = jfr::left_out(profile, &metrics);
+    (count > 0).then(|| {
+        format!(
+            "a recording of JFR has at most {} samples or waits of one stack; left out: {count}",
+            jfr::MOST_OF_STACK
+        )
+    })
 }
 
 /// Whether a recording of JFR with these metrics shows this one.
@@ -96,6 +115,28 @@ CPU TIME (ms) BEGIN (total = 100) Sat Nov 21 04:57:27 2026\n   \
             ),
         );
         check(Form::Collapsed, Some(Metric::Calls), None);
+    }
+
+    #[test]
+    fn events_beyond_the_most_of_a_stack_are_counted() {
+        let text = String::from_utf8_lossy(TEXT);
+        let many = text.replace("      9 300001", "1000009 300001");
+        let many = many.replace("      4 300001", "1000004 300001");
+        let check = |text: &str, form, metric, expected: Option<u64>| {
+            let (profile, _) = profile::read(text.as_bytes()).expect("a profile");
+            let expected = expected.map(|count| {
+                format!(
+                    "a recording of JFR has at most 1000000 samples or waits of one stack; left out: {count}"
+                )
+            });
+            assert_eq!(left_out_events(&profile, form, metric), expected);
+        };
+        check(&text, Form::Jfr, None, None);
+        check(&many, Form::Jfr, None, Some(13));
+        check(&many, Form::Jfr, Some(Metric::Samples), Some(9));
+        check(&many, Form::Jfr, Some(Metric::Blocked), Some(4));
+        check(&many, Form::Jfr, Some(Metric::CpuTime), None);
+        check(&many, Form::Pprof, None, None);
     }
 
     /// As a reader of the recording finds them.

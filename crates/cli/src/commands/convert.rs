@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::dump_output::{DumpOutput, finish, refuse_snapshot, source};
 use crate::exit::{Exit, Usage};
-use crate::left_out::left_out;
+use crate::left_out::{left_out, left_out_events};
 use crate::output::note;
 use crate::output_file::{named_after, write_file};
 use crate::session::Session;
@@ -87,6 +87,10 @@ impl Args {
                 return Err(Usage(text).into());
             }
             (Some(text), None) if !session.global.quiet => note(&text),
+            _ => {}
+        }
+        match left_out_events(&profile, form, metric) {
+            Some(text) if !session.global.quiet => note(&text),
             _ => {}
         }
         let title = self.file.file_name().unwrap_or_default().to_string_lossy();

@@ -2,7 +2,7 @@
 //! to the form of the name's extension.
 
 use crate::exit::Usage;
-use crate::left_out::left_out;
+use crate::left_out::{left_out, left_out_events};
 use crate::output::note;
 use agent_core::WallTime;
 use agent_core::control::StreamMeter;
@@ -82,6 +82,9 @@ pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u
         // The same holds for each file of a series.
         static NOTED: Once = Once::new();
         NOTED.call_once(|| note(&text));
+    }
+    if let Some(text) = left_out_events(&profile, form, None) {
+        note(&text);
     }
     let title = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(render(&profile, form, None, &title))

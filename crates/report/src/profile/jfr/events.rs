@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 /// Nanoseconds that an event without a time of its own takes.
 const STEP: u64 = 10_000_000;
-/// More events than this of one stack are not written one by one.
-const MOST: u64 = 1_000_000;
+/// More events than this of one stack are not written.
+pub(super) const MOST: u64 = 1_000_000;
 
 /// How the JDK writes a time that is not known: the smallest number.
 const NOT_KNOWN: u64 = 1 << 63;
@@ -35,6 +35,34 @@ impl Beside {
     fn get(&self, stack: &WeightedStack) -> Option<u64> {
         self.0.get(&(stack.trace, stack.class)).copied()
     }
+
+    /// The number of waits of a stack that has waited.
+    fn waits(&self, stack: &WeightedStack) -> u64 {
+        self.get(stack).unwrap_or(1).max(1)
+    }
+}
+
+/// The events of a stack with this number of CPU samples, or nanoseconds.
+fn samples(metric: Metric, value: u64) -> u64 {
+    match metric {
+        Metric::Samples => value,
+        _ => value.saturating_add(STEP / 2) / STEP,
+    }
+}
+
+/// Events of these metrics that are not written because their stacks have more than [`MOST`].
+pub(super) fn left_out(profile: &Profile, cpu: Option<Metric>, waits: &[(Metric, Metric)]) -> u64 {
+    let beyond = |count: u64| count.saturating_sub(MOST);
+    let cpu = cpu.into_iter().flat_map(|metric| {
+        let stacks = profile.stacks(metric);
+        stacks.map(move |stack| beyond(samples(metric, stack.value)))
+    });
+    let waits = waits.iter().flat_map(|(time, count)| {
+        let counts = Beside::of(profile, *count);
+        let stacks = profile.stacks(*time);
+        stacks.map(move |stack| beyond(counts.waits(&stack)))
+    });
+    cpu.chain(waits).fold(0, u64::saturating_add)
 }
 
 /// Events as they are written, and the time of the next one that has none of its own.
@@ -85,10 +113,7 @@ impl<'p> Events<'p> {
     /// CPU samples, or CPU time in steps.
     pub(super) fn cpu(&mut self, metric: Metric) {
         for stack in self.profile.stacks(metric) {
-            let count = match metric {
-                Metric::Samples => stack.value,
-                _ => stack.value.saturating_add(STEP / 2) / STEP,
-            };
+            let count = samples(metric, stack.value);
             let [thread, trace] = self.origin(stack.trace);
             let state = self.pools.runnable();
             for _ in 0..count.min(MOST) {
@@ -216,7 +241,7 @@ impl<'p> Events<'p> {
     fn waits(&mut self, kind: u64, time: Metric, count: Metric) {
         let counts = Beside::of(self.profile, count);
         for stack in self.profile.stacks(time) {
-            let count = counts.get(&stack).unwrap_or(1).max(1);
+            let count = counts.waits(&stack);
             let [thread, trace] = self.origin(stack.trace);
             let class = self.pools.class(stack.class);
             for _ in 0..count.min(MOST) {

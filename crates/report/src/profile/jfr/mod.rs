@@ -8,7 +8,7 @@
 //! their sum as size and their number as description, contention `jdk.JavaMonitorEnter` and parked threads
 //! `jdk.ThreadPark`, one for each wait with the mean duration. Threads are `jdk.ThreadStart` at the begin, and
 //! `jdk.ThreadEnd` at the end where they have ended. Blocks of native code become `tenure.NativeAllocation`: the JDK
-//! has no event for them. A profile has no times of events: they stand one behind the other, 10 ms
+//! has no event for them. A stack has [`MOST_OF_STACK`] events of a kind at most. A profile has no times of events: they stand one behind the other, 10 ms
 //! apart. [`write_timed`] is for what knows when it was allocated.
 
 mod buffer;
@@ -21,6 +21,9 @@ use events::Events;
 
 /// Bytes of the chunk header.
 const HEADER: usize = 68;
+
+/// Samples, or waits, of one stack that are written; [`left_out`] counts the others.
+pub const MOST_OF_STACK: u64 = events::MOST;
 
 /// When what was allocated. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,12 +68,27 @@ pub fn write_timed(profile: &Profile, metrics: &[Metric], timed: &Timed) -> Vec<
     written(profile, metrics, Some(timed))
 }
 
+/// The samples and waits that a recording of these metrics lacks because their stacks have too many.
+pub fn left_out(profile: &Profile, metrics: &[Metric]) -> u64 {
+    let mut waits = vec![
+        (Metric::Blocked, Metric::Contentions),
+        (Metric::Parked, Metric::Parks),
+    ];
+    waits.retain(|(time, _)| metrics.contains(time));
+    events::left_out(profile, cpu_metric(metrics), &waits)
+}
+
+/// The metric of the CPU samples.
+fn cpu_metric(metrics: &[Metric]) -> Option<Metric> {
+    let cpu = [Metric::Samples, Metric::CpuTime];
+    cpu.into_iter().find(|metric| metrics.contains(metric))
+}
+
 fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<u8> {
     let mut events = Events::new(profile, HEADER);
     let has = |metric: &Metric| metrics.contains(metric);
     events.thread_starts();
-    let cpu = [Metric::Samples, Metric::CpuTime];
-    if let Some(metric) = cpu.into_iter().find(has) {
+    if let Some(metric) = cpu_metric(metrics) {
         events.cpu(metric);
     }
     for metric in [Metric::WallRunning, Metric::WallWaiting] {
