@@ -2,7 +2,7 @@
 //! Pyroscope's `POST /ingest` or as OTLP to a collector of OpenTelemetry.
 //!
 //! One thread measures, another sends: a server that is slow or away for a while costs no part of a measurement, and the
-//! program nothing.
+//! program nothing. At the end of the program, a server that is away or refuses does not delay the end of the command.
 
 use crate::exit::Usage;
 use crate::output::note;
@@ -22,15 +22,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the end of a program or page is delayed to send the remaining data.
+/// How long the server may take to accept a connection.
+const CONNECTING: Duration = Duration::from_secs(3);
+/// How long the end of a program or page is delayed by what is still to be sent.
 const LAST_PATIENCE: Duration = Duration::from_secs(15);
-/// Pauses before the second and the third attempt to send something; there is no fourth.
+/// The same if the last request to the server has failed: what is being sent to it is not awaited for longer.
+const LAST_TRY: Duration = Duration::from_secs(3);
+/// Before the second and the third attempt to send something; there is no fourth.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// Measurements that may wait for the server; later ones are dropped.
 const WAITING: usize = 8;
@@ -88,19 +93,56 @@ pub(crate) struct PushArgs {
 
 /// Measuring and sending under way.
 pub(crate) struct Pushing {
-    /// Whether the present interval is the last one.
-    over: Arc<AtomicBool>,
-    /// Is disconnected when everything has been sent.
+    state: Arc<State>,
+    /// Sends; it pauses after a failure.
+    sender: Thread,
+    /// Is disconnected when all was sent.
     ended: Receiver<()>,
+}
+
+/// What the threads know of each other.
+#[derive(Default)]
+struct State {
+    /// The interval that is being measured is the last one.
+    over: AtomicBool,
+    /// The server has taken what was sent last, or has not; neither if nothing was sent yet.
+    has_taken: AtomicBool,
+    has_failed: AtomicBool,
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    fn set_taken(&self, is_taken: bool) {
+        self.has_taken.store(is_taken, Ordering::SeqCst);
+        self.has_failed.store(!is_taken, Ordering::SeqCst);
+    }
+
+    /// Waits, but not beyond the end.
+    fn pause(&self, time: Duration) {
+        let begun = Instant::now();
+        while !self.is_over()
+            && let Some(rest) = time.checked_sub(begun.elapsed())
+        {
+            std::thread::park_timeout(rest);
+        }
+    }
 }
 
 impl Pushing {
     /// Ends the present interval, and waits until it is sent, at most [`LAST_PATIENCE`].
     pub(crate) fn finish(&self, live: &Live) {
-        self.over.store(true, Ordering::SeqCst);
+        self.state.over.store(true, Ordering::SeqCst);
+        self.sender.unpark();
         live.finish();
-        if self.ended.recv_timeout(LAST_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            let seconds = LAST_PATIENCE.as_secs();
+        let patience = match self.state.has_failed.load(Ordering::SeqCst) {
+            true => LAST_TRY,
+            false => LAST_PATIENCE,
+        };
+        if self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            let seconds = patience.as_secs();
             note(&format!(
                 "the server did not take the last profiles within {seconds} s"
             ));
@@ -151,23 +193,28 @@ impl PushArgs {
         let client = self.client(url)?;
         let url = url.trim_end_matches('/').to_owned();
         let (queue, waiting) = sync_channel(WAITING);
-        let args = self.clone();
+        let state = Arc::<State>::default();
+        let (args, shared) = (self.clone(), Arc::clone(&state));
         let sender = std::thread::Builder::new().name("tenure-push".to_owned());
         let (end, ended) = sync_channel::<()>(0);
-        sender.spawn(move || {
-            args.send_all(&client, &url, &waiting);
+        let sender = sender.spawn(move || {
+            args.send_all(&client, &url, &waiting, &shared);
             drop(end);
         })?;
-        let args = self.clone();
-        let over = Arc::<AtomicBool>::default();
-        let is_over = Arc::clone(&over);
+        let (args, shared) = (self.clone(), Arc::clone(&state));
         let measuring = std::thread::Builder::new().name("tenure-measure".to_owned());
-        measuring.spawn(move || args.measure(&queue, &live, &is_over))?;
-        Ok(Some(Pushing { over, ended }))
+        measuring.spawn(move || args.measure(&queue, &live, &shared))?;
+        let sender = sender.thread().clone();
+        Ok(Some(Pushing {
+            state,
+            sender,
+            ended,
+        }))
     }
 
     fn client(&self, url: &str) -> Result<ureq::Agent> {
         let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
+        let config = config.timeout_connect(Some(CONNECTING));
         let mut config = config.http_status_as_error(false);
         if url.starts_with("https://") {
             let roots = RootCerts::from(self.authorities()?);
@@ -209,7 +256,7 @@ impl PushArgs {
         Ok(found)
     }
 
-    fn measure(&self, queue: &SyncSender<Measured>, live: &Weak<Live>, over: &AtomicBool) {
+    fn measure(&self, queue: &SyncSender<Measured>, live: &Weak<Live>, state: &State) {
         let every = Duration::from_secs(self.push_every);
         let mut from_ms = now_ms();
         let mut dropped = 0_u64;
@@ -217,7 +264,7 @@ impl PushArgs {
         while !is_last && let Some(live) = live.upgrade() {
             let cpu_and_block = live.measure_for(&[What::Cpu, What::Contention], every).ok();
             let has_ended = live.status().borrow().ended;
-            is_last = has_ended || over.load(Ordering::SeqCst);
+            is_last = has_ended || state.is_over();
             if cpu_and_block.is_none() && !is_last {
                 // The agent is not there yet, or gone.
                 drop(live);
@@ -256,7 +303,13 @@ impl PushArgs {
         }
     }
 
-    fn send_all(&self, client: &ureq::Agent, url: &str, waiting: &Receiver<Measured>) {
+    fn send_all(
+        &self,
+        client: &ureq::Agent,
+        url: &str,
+        waiting: &Receiver<Measured>,
+        state: &State,
+    ) {
         // A fault is reported once, not every time.
         let mut reported = String::new();
         for measured in waiting {
@@ -265,21 +318,35 @@ impl PushArgs {
                 Protocol::Otlp => measured.for_otlp().into_iter().collect(),
             };
             let mut requests = requests.iter();
-            let sent = requests.try_for_each(|request| self.send(client, url, request));
+            let sent = requests.try_for_each(|request| self.send(client, url, request, state));
             let fault = sent.err().map(|error| format!("{error:#}"));
             let fault = fault.unwrap_or_default();
             if !fault.is_empty() && fault != reported {
                 note(&fault);
             }
             reported = fault;
+            if !reported.is_empty() && state.is_over() {
+                // The profiles that still wait would fail as well.
+                return;
+            }
         }
     }
 
-    /// Sends one request, and sends it again after a pause if it may succeed then.
-    fn send(&self, client: &ureq::Agent, url: &str, request: &Request) -> Result<()> {
+    /// Sends one request, again after a pause if the server may take it then. At the end, a request is repeated only if the
+    /// server has taken the one before.
+    fn send(
+        &self,
+        client: &ureq::Agent,
+        url: &str,
+        request: &Request,
+        state: &State,
+    ) -> Result<()> {
+        let mut is_healthy = state.has_taken.load(Ordering::SeqCst);
         let mut pauses = PAUSES.into_iter();
         loop {
+            let is_over = state.is_over();
             let answer = self.try_send(client, url, request);
+            state.set_taken(matches!(&answer, Ok(status) if status.is_success()));
             let fault = match answer {
                 Ok(status) if status.is_success() => return Ok(()),
                 Ok(status) => {
@@ -295,8 +362,12 @@ impl PushArgs {
                 }
             };
             match pauses.next() {
-                Some(pause) => std::thread::sleep(pause),
-                None => return Err(fault),
+                Some(pause) if is_over && is_healthy => std::thread::sleep(pause),
+                Some(pause) if !is_over => {
+                    is_healthy = false;
+                    state.pause(pause);
+                }
+                _ => return Err(fault),
             }
         }
     }
@@ -416,6 +487,80 @@ fn attributes(name: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    const ARGS: PushArgs = PushArgs {
+        push: None,
+        push_protocol: Protocol::Pyroscope,
+        push_ca: None,
+        push_name: None,
+        push_every: 1,
+        push_tenant: None,
+    };
+
+    /// A server that answers with one status after the other, and then no more: its address, and a message per request.
+    fn server(statuses: &'static [u16]) -> (String, Receiver<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (sender, requests) = sync_channel(statuses.len());
+        std::thread::spawn(move || {
+            for status in statuses {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut lines = BufReader::new(&stream).lines();
+                while lines
+                    .next()
+                    .is_some_and(|line| !line.expect("text").is_empty())
+                {}
+                let answer = format!(
+                    "HTTP/1.1 {status} -\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                );
+                sender.send(()).expect("a test");
+                stream.write_all(answer.as_bytes()).expect("answered");
+            }
+        });
+        (url, requests)
+    }
+
+    /// Sends something; returns whether the server has taken it.
+    fn sent(url: &str, state: &State) -> bool {
+        let client = ARGS.client(url).expect("a client");
+        let request = Request {
+            path: "/ingest",
+            query: Vec::new(),
+            kind: "text/plain",
+            is_packed: false,
+            body: Vec::new(),
+        };
+        ARGS.send(&client, url, &request, state).is_ok()
+    }
+
+    #[test]
+    fn at_the_end_a_server_that_refuses_is_tried_once() {
+        let state = State::default();
+        state.over.store(true, Ordering::SeqCst);
+        let (url, requests) = server(&[503, 503, 503]);
+        assert!(!sent(&url, &state));
+        assert_eq!(requests.try_iter().count(), 1);
+        // One that has taken the profiles before has the time to recover.
+        state.set_taken(true);
+        let (url, requests) = server(&[503, 200]);
+        assert!(sent(&url, &state));
+        assert_eq!(requests.try_iter().count(), 2);
+    }
+
+    #[test]
+    fn the_end_cuts_the_pause_before_the_last_attempt() {
+        let state = Arc::<State>::default();
+        let (url, requests) = server(&[503, 503, 503]);
+        let shared = Arc::clone(&state);
+        let sender = std::thread::spawn(move || sent(&url, &shared));
+        requests.recv().expect("the first attempt");
+        state.over.store(true, Ordering::SeqCst);
+        sender.thread().unpark();
+        assert!(!sender.join().expect("no panic"));
+        assert_eq!(requests.try_iter().count(), 1);
+    }
 
     #[test]
     fn messages_show_the_port() {
