@@ -15,6 +15,8 @@ pub enum FaultKind {
     Forbidden,
     /// No such view, object, class.
     NotFound,
+    /// There is something at this address, but not for this method.
+    MethodNotAllowed,
     /// The index is still being built: repeat the request.
     NotReady,
     /// The answer is being computed: repeat the request.
@@ -49,6 +51,14 @@ impl Fault {
     /// There is no such thing.
     pub fn not_found(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::NotFound, message)
+    }
+
+    /// The address takes only the methods `allowed`, as the header `Allow` lists them.
+    pub fn method_not_allowed(method: &str, allowed: &str) -> Fault {
+        let allowed: Vec<&str> = allowed.split(',').map(str::trim).collect();
+        let allowed = allowed.join(" or ");
+        let message = format!("this address does not take {method}: use {allowed}");
+        Fault::new(FaultKind::MethodNotAllowed, message)
     }
 
     /// Not yet.

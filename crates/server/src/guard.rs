@@ -1,11 +1,11 @@
 //! Who may ask: only someone who knows the token, who reached us by a loopback name (a page of
 //! another site that points its own name at 127.0.0.1 did not), and whose page is Tenure's.
 
-use crate::reply::Refused;
+use crate::reply::{Refused, method_not_allowed};
 use crate::stop::Stop;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use requests::Fault;
 use std::sync::Arc;
@@ -110,11 +110,7 @@ async fn enter(gate: &Gate, site: Router, mut request: Request) -> Result<Respon
     };
     if inside.is_empty() {
         let to = format!("{}/", request.uri().path());
-        return Ok((
-            axum::http::StatusCode::PERMANENT_REDIRECT,
-            [(header::LOCATION, to)],
-        )
-            .into_response());
+        return Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response());
     }
     let query = request.uri().query().map(|q| format!("?{q}"));
     let uri: Uri = format!("{inside}{}", query.unwrap_or_default())
@@ -122,7 +118,15 @@ async fn enter(gate: &Gate, site: Router, mut request: Request) -> Result<Respon
         .map_err(|_| Fault::bad("this address cannot be read"))?;
     *request.uri_mut() = uri;
     request.extensions_mut().insert(gate.stop.clone());
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
     // A router answers everything itself; its error type has no values.
     let Ok(response) = site.oneshot(request).await;
-    Ok(response)
+    // It knows the methods of an address, but has no text for the others.
+    Ok(match response.headers().get(header::ALLOW) {
+        Some(allowed) if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
+            method_not_allowed(&method, &path, allowed.clone())
+        }
+        _ => response,
+    })
 }

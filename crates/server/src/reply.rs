@@ -1,6 +1,6 @@
 //! Answers in the forms that can be requested, and faults as JSON.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use report::{Doc, Provenance, Say, html, json, sheet};
 use requests::{Fault, FaultKind};
@@ -28,6 +28,7 @@ impl Refused {
             FaultKind::BadRequest => StatusCode::BAD_REQUEST,
             FaultKind::Forbidden => StatusCode::FORBIDDEN,
             FaultKind::NotFound => StatusCode::NOT_FOUND,
+            FaultKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             FaultKind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
             FaultKind::Later => StatusCode::ACCEPTED,
             FaultKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
@@ -203,6 +204,25 @@ pub fn plain_page(title: &str, body: &str, up: &str) -> Response {
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(PLAIN_POLICY),
     );
+    response
+}
+
+/// The answer to a request with a method that the address at `path`, which is behind the token, does not take.
+pub(crate) fn method_not_allowed(method: &Method, path: &str, allowed: HeaderValue) -> Response {
+    let names = allowed.to_str().unwrap_or_default();
+    let fault = Fault::method_not_allowed(method.as_str(), names);
+    let mut response = match path.split_once("/plain/") {
+        Some((_, view)) => {
+            let up = "../".repeat(view.matches('/').count());
+            let text = report::escape::html(&fault.message);
+            let body =
+                format!("<p><a href=\"{up}./\">All views</a></p>\n<p class=\"bad\">{text}.</p>\n");
+            let page = plain_page("Not possible", &body, &format!("../{up}"));
+            (Refused(fault).status(), page).into_response()
+        }
+        None => Refused(fault).into_response(),
+    };
+    response.headers_mut().insert(header::ALLOW, allowed);
     response
 }
 

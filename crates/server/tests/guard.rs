@@ -91,6 +91,35 @@ fn only_the_token_and_a_loopback_name_open_the_door() {
 }
 
 #[test]
+fn a_method_that_an_address_does_not_take_is_answered_in_words() {
+    let (_dir, running) = a_server();
+    for (method, path, media, allowed) in [
+        ("POST", "api/v1/state", "application/json", "GET or HEAD"),
+        (
+            "DELETE",
+            "api/v1/notes",
+            "application/json",
+            "GET or HEAD or POST",
+        ),
+        ("POST", "plain/", "text/html", "GET or HEAD"),
+        ("PUT", "plain/histogram", "text/html", "GET or HEAD"),
+    ] {
+        let address = format!("/{}/{path}", running.token());
+        let (status, answer) = request(&running, method, &address, &[], "");
+        assert_eq!(status, 405, "{path}: {answer}");
+        let allow = format!("allow: {}\r\n", allowed.replace(" or ", ","));
+        let words = format!("this address does not take {method}: use {allowed}");
+        for part in [media, &allow, &words] {
+            assert!(answer.contains(part), "{path}: {part}: {answer}");
+        }
+        let is_fault = answer.contains("\"kind\": \"method_not_allowed\"");
+        assert_eq!(is_fault, media == "application/json", "{answer}");
+    }
+    running.stop();
+    running.wait();
+}
+
+#[test]
 fn another_site_cannot_write_a_note() {
     let (dir, running) = a_server();
     let path = format!("/{}/api/v1/notes", running.token());
