@@ -385,6 +385,45 @@ fn virtual_threads_of_one_stack_are_a_set() {
 }
 
 #[test]
+fn a_set_whose_name_is_not_there_is_an_error() {
+    let heap = demo();
+    let nowhere = heap.id(ObjIdx(heap.len() - 1)).0 + 8;
+    let object = format!("{nowhere:#x}");
+    for (set, similar) in [
+        ("class:Session", "; did you mean class:shop.Session?"),
+        (
+            "sub:java.util.HasMap",
+            "; did you mean sub:java.util.HashMap?",
+        ),
+        ("class:0x1", ""),
+        ("package:java.utl", "; did you mean package:java.util?"),
+        ("heap:app", ""),
+        ("site:4711", ""),
+        (&format!("loader:{object}"), ""),
+        (&format!("object:{object}"), ""),
+        (&format!("stack:{object}"), ""),
+    ] {
+        for whole in [set.to_owned(), format!("retained:(all and in:{set})")] {
+            let spec: SetSpec = whole.parse().expect("a set");
+            let error = members_of(&heap, &spec, true).expect_err(set).to_string();
+            assert_eq!(error, format!("{set} is not in this dump{similar}"));
+        }
+    }
+    // What is there may have no objects that count.
+    let site = format!("site:{}", heap.allocation_trace(ObjIdx(0)).0);
+    for set in [
+        "heap:<java>",
+        &site,
+        "loader:0x0",
+        "package:",
+        "all and unreachable",
+    ] {
+        let spec: SetSpec = set.parse().expect("a set");
+        assert!(members_of(&heap, &spec, false).is_ok(), "{set}");
+    }
+}
+
+#[test]
 fn what_is_found_of_a_set_in_part_is_in_the_whole_of_it() {
     let heap = demo();
     let look = Look {

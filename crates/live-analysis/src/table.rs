@@ -3,6 +3,7 @@
 use crate::columns::{Column, Kind, Tabular, Value};
 use crate::origin::Source;
 use crate::range::Range;
+use heap_analysis::sets::similar::nearest;
 use serde::ser::{SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -48,29 +49,6 @@ impl fmt::Display for UnknownColumn {
 }
 
 impl std::error::Error for UnknownColumn {}
-
-/// The most similar of some names, if one is similar.
-pub fn nearest<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
-    let name = name.to_lowercase();
-    let least = known.iter().map(|known| (distance(&name, known), *known));
-    let (distance, found) = least.min_by_key(|(distance, _)| *distance)?;
-    (distance <= name.chars().count().max(3) / 3 + 1).then_some(found)
-}
-
-/// The number of characters to insert, remove or replace.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (n, one) in a.chars().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], n + 1);
-        for (m, other) in b.iter().enumerate() {
-            let replaced = before + usize::from(one != *other);
-            before = row[m + 1];
-            row[m + 1] = replaced.min(row[m] + 1).min(before + 1);
-        }
-    }
-    row[b.len()]
-}
 
 /// The column to sort by; `name` is the first one, whatever it is called.
 fn sorted_by<'c, R>(columns: &'c [Column<R>], name: &str) -> Result<&'c Column<R>, UnknownColumn> {
@@ -385,7 +363,6 @@ mod tests {
             refused.to_string(),
             "sort=cuont: there is no such column; did you mean count? Columns: fruit, count, weight.mean"
         );
-        assert_eq!(nearest("something else", &["count", "fruit"]), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub enum FaultKind {
     BadRequest,
     /// Not from our own page, or without the token.
     Forbidden,
-    /// No such view, object, class.
+    /// No such view, object, class, or name in a set.
     NotFound,
     /// There is something at this address, but not for this method.
     MethodNotAllowed,
@@ -111,7 +111,7 @@ impl From<SetError> for Fault {
             SetError::Unreadable(_) | SetError::Kind(_) | SetError::Unasked(_) => {
                 Fault::bad(error.to_string())
             }
-            SetError::Unknown(_) => Fault::not_found(error.to_string()),
+            SetError::Unknown { .. } => Fault::not_found(error.to_string()),
             SetError::Heap(error) => error.into(),
         }
     }

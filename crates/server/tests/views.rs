@@ -127,6 +127,25 @@ fn every_view_has_forms_a_query_and_rows_that_lead_on() {
 }
 
 #[test]
+fn a_set_whose_name_is_not_there_is_an_error() {
+    let site = Site::new();
+    for (set, message) in [
+        ("heap:ap", "heap:ap is not in this dump"),
+        (
+            "package:shp",
+            "package:shp is not in this dump; did you mean package:shop?",
+        ),
+    ] {
+        for view in ["objects", "histogram", "merged_paths"] {
+            let (status, _, body) = site.ask("GET", &format!("api/v1/{view}?set={set}"), "");
+            assert_eq!(status, 404, "{view}: {body}");
+            let answer: Json = serde_json::from_str(&body).expect("JSON");
+            assert_eq!(answer["error"]["message"], message, "{view}");
+        }
+    }
+}
+
+#[test]
 fn a_parameter_that_a_view_does_not_have_is_refused() {
     let site = Site::new();
     for (asked, want) in [

@@ -128,7 +128,7 @@ fn of_set(error: SetError) -> anyhow::Error {
         SetError::Unreadable(_) | SetError::Kind(_) | SetError::Unasked(_) => {
             Usage(error.to_string()).into()
         }
-        SetError::Unknown(_) => NotFound(error.to_string()).into(),
+        SetError::Unknown { .. } => NotFound(error.to_string()).into(),
         SetError::Heap(error) => error.into(),
     }
 }

@@ -1,7 +1,9 @@
 //! Sets of objects: how a set is named and found ([`set`]), the bits that represent it ([`selection`]), its objects as
-//! pages and groups ([`members`]), and a set whose members have dense numbers (`object_set`).
+//! pages and groups ([`members`]), and a set whose members have dense numbers (`object_set`). [`similar`] finds the name
+//! that was probably meant.
 
 pub mod members;
 pub(crate) mod object_set;
 pub mod selection;
 pub mod set;
+pub mod similar;

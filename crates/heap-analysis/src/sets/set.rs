@@ -4,11 +4,13 @@
 
 use crate::objects::fields::lineage;
 use crate::sets::selection::Selection;
+use crate::sets::similar::{nearest, nearest_qualified};
 use crate::tables::group::{ClassGroups, GroupBy, GroupKey, owner_class};
 use crate::tables::roots::kind_named;
 use crate::tables::threads;
 use heap_graph::{ClassIdx, Columns, Dominator, Heap, HeapError, ObjIdx};
-use hprof::{HeapTag, ObjectId};
+use hprof::{HeapTag, ObjectId, Serial, package_of};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -72,15 +74,24 @@ pub enum SetError {
     /// No roots are called so.
     #[error("{0}")]
     Kind(String),
-    /// Nothing in the dump is called so.
-    #[error("{0} is not in this dump")]
-    Unknown(String),
+    /// Nothing in the dump is called so; with a similar set that it has.
+    #[error("{set} is not in this dump{}", hint(.similar.as_deref()))]
+    Unknown {
+        /// The set.
+        set: String,
+        /// A set with a similar name, if there is one.
+        similar: Option<String>,
+    },
     /// A query stands where sets are known and queries are not.
     #[error("{0}: a query cannot be asked here")]
     Unasked(String),
     /// The dump could not be read.
     #[error(transparent)]
     Heap(#[from] HeapError),
+}
+
+fn hint(similar: Option<&str>) -> String {
+    similar.map_or_else(String::new, |similar| format!("; did you mean {similar}?"))
 }
 
 /// Gives the objects of a query; gets the word before it and its text.
@@ -310,9 +321,35 @@ pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
 /// Whether an object is in a set that is known by looking at the object alone.
 type Test<'h> = Box<dyn Fn(&Columns<'_>, ObjIdx) -> bool + Sync + 'h>;
 
+/// The heap of objects of a dump that names no heaps.
+const NO_HEAP: &str = "<java>";
+
+/// The error of a set whose name is not in the dump.
+fn unknown(heap: &Heap, spec: &SetSpec) -> SetError {
+    let classes = || heap.classes().iter().map(|class| &*class.name);
+    let similar = match spec {
+        SetSpec::Class(name) | SetSpec::Subclasses(name) if name.parse::<ObjectId>().is_err() => {
+            nearest_qualified(name, &classes().collect::<Vec<_>>())
+        }
+        SetSpec::Package(name) => {
+            let packages: BTreeSet<&str> = classes().map(package_of).collect();
+            nearest_qualified(name, &Vec::from_iter(packages))
+        }
+        SetSpec::Heap(name) => {
+            let heaps = heap.summary().heaps.keys().map(String::as_str);
+            nearest(name, &heaps.collect::<Vec<_>>())
+        }
+        _ => None,
+    };
+    let set = spec.to_string();
+    let word = set.split(':').next().unwrap_or_default();
+    let similar = similar.map(|name| format!("{word}:{name}"));
+    SetError::Unknown { set, similar }
+}
+
 /// The test of a set that has one.
 fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<'h>>, SetError> {
-    let unknown = || SetError::Unknown(spec.to_string());
+    let unknown = || unknown(heap, spec);
     let of_classes = |wanted: Vec<bool>| -> Test<'h> {
         Box::new(move |columns, o| {
             wanted[columns.class_of(o).0 as usize] && (all || columns.is_reachable(o))
@@ -337,7 +374,7 @@ fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<
             of_classes(flags(heap, below))
         }
         SetSpec::Loader(_) | SetSpec::Package(_) => {
-            let wanted = owned(heap, spec);
+            let wanted = owned(heap, spec).ok_or_else(unknown)?;
             let class_class = heap.class_class();
             Box::new(move |columns, o| {
                 let class = columns.class_of(o);
@@ -351,13 +388,23 @@ fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<
             })
         }
         SetSpec::Heap(name) => {
+            if name != NO_HEAP && !heap.summary().heaps.contains_key(name) {
+                return Err(unknown());
+            }
             let name = name.clone();
             Box::new(move |columns, o| {
-                heap.heap_name(o).unwrap_or("<java>") == name && (all || columns.is_reachable(o))
+                heap.heap_name(o).unwrap_or(NO_HEAP) == name && (all || columns.is_reachable(o))
             })
         }
         SetSpec::Site(trace) => {
             let trace = *trace;
+            let is_of_object = || {
+                let mut objects = (0..heap.len()).map(ObjIdx);
+                objects.any(|o| heap.allocation_trace(o).0 == trace)
+            };
+            if heap.trace(Serial(trace)).is_empty() && !is_of_object() {
+                return Err(unknown());
+            }
             Box::new(move |columns, o| {
                 heap.allocation_trace(o).0 == trace && (all || columns.is_reachable(o))
             })
@@ -370,7 +417,7 @@ fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<
 pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetError> {
     let columns = heap.columns();
     let counts = |o: &ObjIdx| all || columns.is_reachable(*o);
-    let unknown = || SetError::Unknown(spec.to_string());
+    let unknown = || unknown(heap, spec);
     if let Some(test) = test_of(heap, spec, all)? {
         return Ok(Selection::by(heap, test));
     }
@@ -549,8 +596,8 @@ fn flags(heap: &Heap, test: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
         .collect()
 }
 
-/// A flag per class: whether it is of a package or loader.
-fn owned(heap: &Heap, spec: &SetSpec) -> Vec<bool> {
+/// A flag per class: whether it is of a package or loader. `None` if no class is, and no object has the id of the loader.
+fn owned(heap: &Heap, spec: &SetSpec) -> Option<Vec<bool>> {
     let by = match spec {
         SetSpec::Loader(_) => GroupBy::Loader,
         _ => GroupBy::Package,
@@ -565,7 +612,9 @@ fn owned(heap: &Heap, spec: &SetSpec) -> Vec<bool> {
             _ => false,
         })
         .collect();
-    flags(heap, |class| wanted[groups.of[class.0 as usize] as usize])
+    let is_object = matches!(spec, SetSpec::Loader(id) if heap.find(*id).is_some());
+    let is_known = is_object || wanted.contains(&true);
+    is_known.then(|| flags(heap, |class| wanted[groups.of[class.0 as usize] as usize]))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What can be asked of a heap dump: each view is described once, with its parameters. The command line that a page
 //! shows, the arguments of the MCP tools and the reference follow from these descriptions.
 
-use live_analysis::table::nearest;
+use heap_analysis::sets::similar::nearest;
 use requests::Fault;
 use requests::Params;
 
