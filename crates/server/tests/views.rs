@@ -127,6 +127,18 @@ fn every_view_has_forms_a_query_and_rows_that_lead_on() {
 }
 
 #[test]
+fn the_quick_histogram_of_a_dump_with_an_index_is_the_histogram() {
+    let site = Site::new().again();
+    assert_eq!(site.get("api/v1/state")["quick"], false);
+    for choice in ["limit=5", "by=package&limit=3&all=1"] {
+        let quick = site.get(&format!("api/v1/quick_histogram?{choice}"));
+        assert_eq!(quick, site.get(&format!("api/v1/histogram?{choice}")));
+    }
+    let (status, _, page) = site.ask("GET", "plain/quick_histogram", "");
+    assert!(status == 200 && page.contains("shop.Session"), "{page}");
+}
+
+#[test]
 fn a_set_whose_name_is_not_there_is_an_error() {
     let site = Site::new();
     for (set, message) in [

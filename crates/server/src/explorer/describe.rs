@@ -242,7 +242,7 @@ pub const VIEWS: &[View] = &[
         "quick_histogram",
         "Histogram of the first pass",
         Some("histogram --no-retained"),
-        "Counts of the first pass over the file, before the index is complete.",
+        "Counts of the first pass over the file, before the index is complete; if there was an index already, the histogram.",
         [
             FILTER,
             of("by", GROUPS, "What to group by.", None),

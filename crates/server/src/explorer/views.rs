@@ -533,10 +533,17 @@ fn histogram_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written,
     say(heap, form, &histogram::page_of(&full, &options))
 }
 
-fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
-    let quick = e
-        .quick()
-        .ok_or_else(|| Fault::not_ready("the first pass over the file is not done"))?;
+fn quick_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+    let Some(quick) = e.quick() else {
+        return match e.heap() {
+            // There was an index already, so that no first pass was needed.
+            Ok(_) => histogram_view(e, params, form),
+            Err(fault) if fault.kind == FaultKind::NotReady => {
+                Err(Fault::not_ready("the first pass over the file is not done"))
+            }
+            Err(fault) => Err(fault),
+        };
+    };
     let answer = histogram::from_quick(quick, &histogram_options(params)?);
     Ok(Written::new(form, &answer, &Provenance::of(&quick.summary)))
 }

@@ -24,6 +24,17 @@ impl Site {
         let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
         let file = folder.path().join("leak.hprof");
         std::fs::write(&file, testkit::corpus::unpacked(&packed)).unwrap();
+        Site::of(folder)
+    }
+
+    /// Serves the dump again; its index is there.
+    pub(crate) fn again(mut self) -> Site {
+        let empty = tempfile::tempdir().unwrap();
+        Site::of(std::mem::replace(&mut self.folder, empty))
+    }
+
+    fn of(folder: tempfile::TempDir) -> Site {
+        let file = folder.path().join("leak.hprof");
         let explorer = Explorer::open(&file, Options::default());
         let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
         let state = explorer.state();
