@@ -4,23 +4,30 @@
 //! One walk over the arrays of bytes and chars, whatever owns them: a password in a `char[]` counts,
 //! and one in a StringBuilder too. One walk over the instances for names of fields, and a third one
 //! for the entries of maps. Texts are cut to their first megabyte.
+//!
+//! In a dump that `tenure redact` wrote, the fields with the names of secrets have tokens. Most of the longer texts of such
+//! a dump are tokens, and a text that may be one is counted instead of listed; one that `--keep` left readable is listed.
 
 use crate::objects::describe::Address;
 use crate::objects::fields::field_ref;
 use crate::sets::object_set::{Place, counts};
+use crate::share::redact::{has_letters, is_like_token};
 use heap_graph::{
     ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
 };
 use hprof::BasicType;
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 const BUILT_IN: &str = include_str!("secrets.toml");
 
 /// Longest text that is searched, in bytes.
 const LONGEST: usize = 1 << 20;
+
+/// Dumps with fewer long texts are not taken for redacted ones.
+const LEAST_TOKENS: u64 = 100;
 
 /// From how many bytes on the name of a secret also counts at the end of another word: `PGPASSWORD`.
 const LONG: usize = 8;
@@ -207,6 +214,9 @@ pub struct Secrets {
     pub found: Vec<Secret>,
     /// Secrets that were left out.
     pub omitted: u64,
+    /// Texts with the name or form of a secret that are tokens, by which `tenure redact` has replaced it: they are not
+    /// listed.
+    pub tokens: u64,
 }
 
 /// What to look at.
@@ -227,6 +237,9 @@ struct TextPass<'a> {
     rules: SecretRules,
     all: bool,
     searched: u64,
+    /// Long texts that may be tokens, and others.
+    tokens: u64,
+    texts: u64,
     hits: Hits,
 }
 
@@ -243,6 +256,12 @@ impl ContentVisitor for TextPass<'_> {
         }
         self.searched += 1;
         let data = &data[..data.len().min(LONGEST)];
+        if has_letters(element, data) && data.iter().any(|b| *b != 0) {
+            match is_like_token(element, data) {
+                true => self.tokens += 1,
+                false => self.texts += 1,
+            }
+        }
         // A byte array may be Latin-1 or UTF-8 text, or a string of UTF-16 units.
         let wide = element == BasicType::Byte && data.len() >= 16 && data[1] == 0 && data[3] == 0;
         let text = if wide {
@@ -312,9 +331,14 @@ pub fn secrets(
         rules: rules.clone(),
         all,
         searched: 0,
+        tokens: 0,
+        texts: 0,
         hits: Vec::new(),
     })?;
     let searched = passes.iter().map(|p| p.searched).sum();
+    let tokens: u64 = passes.iter().map(|p| p.tokens).sum();
+    let texts: u64 = passes.iter().map(|p| p.texts).sum();
+    let is_redacted = tokens >= LEAST_TOKENS && tokens > texts;
     let mut hits: Hits = passes.into_iter().flat_map(|p| p.hits).collect();
     let (revealing, entries) = shapes(heap, rules);
     let passes = heap.walk_contents("fields", control, || FieldPass {
@@ -345,7 +369,26 @@ pub fn secrets(
         }
     }
     hits.extend(statics(heap, rules));
-    Ok(answer(heap, hits, searched, options))
+    let (tokens, hits): (Hits, Hits) = hits
+        .into_iter()
+        .partition(|(object, ..)| is_redacted && is_token(heap, *object));
+    let tokens: BTreeSet<_> = tokens
+        .iter()
+        .map(|(object, rule, _)| (object.0, rule))
+        .collect();
+    let found = answer(heap, hits, searched, options);
+    Ok(Secrets {
+        tokens: tokens.len() as u64,
+        ..found
+    })
+}
+
+/// Whether an array may have a token in the place of its content.
+fn is_token(heap: &Heap, object: ObjIdx) -> bool {
+    match heap.object(object) {
+        Ok(ObjectView::PrimitiveArray { element, data, .. }) => is_like_token(element, data),
+        _ => false,
+    }
 }
 
 fn answer(heap: &Heap, hits: Hits, searched: u64, options: &SecretOptions) -> Secrets {
@@ -373,6 +416,7 @@ fn answer(heap: &Heap, hits: Hits, searched: u64, options: &SecretOptions) -> Se
         rules: by_rule,
         found,
         omitted,
+        tokens: 0,
     }
 }
 
@@ -414,19 +458,18 @@ fn shapes(heap: &Heap, rules: &SecretRules) -> Shapes {
         .unzip()
 }
 
-/// The array and the text of a string, a `char[]` or a `byte[]`.
+/// The array and the text of a string, a `char[]` or a `byte[]`, unless it is cleared.
 fn text_of(heap: &Heap, object: ObjIdx) -> Option<(ObjIdx, String)> {
-    if let Some(text) = heap.string(object) {
-        let array = field_ref(heap, object, "value")?;
-        return (!text.is_empty()).then_some((array, text));
-    }
-    match heap.object(object).ok()? {
-        ObjectView::PrimitiveArray { element, data, .. } => {
-            let text = string_text(element, None, data)?;
-            (!text.trim_matches(['\0', ' ']).is_empty()).then_some((object, text))
-        }
-        _ => None,
-    }
+    let (array, text) = match heap.string(object) {
+        Some(text) => (field_ref(heap, object, "value")?, text),
+        None => match heap.object(object).ok()? {
+            ObjectView::PrimitiveArray { element, data, .. } => {
+                (object, string_text(element, None, data)?)
+            }
+            _ => return None,
+        },
+    };
+    (!text.trim_matches(['\0', ' ']).is_empty()).then_some((array, text))
 }
 
 fn statics<'h>(

@@ -28,12 +28,18 @@ impl Say for Secrets {
             ]);
         }
         found.omitted = self.omitted;
-        let doc = Doc::new()
-            .text([
-                Span::Count(self.searched),
-                Span::from(" texts were searched."),
-            ])
-            .table(rules);
+        let mut doc = Doc::new().text([
+            Span::Count(self.searched),
+            Span::from(" texts were searched."),
+        ]);
+        if self.tokens > 0 {
+            doc = doc.text([
+                Span::from("The dump is redacted: "),
+                Span::Count(self.tokens),
+                Span::from(" secrets are tokens of tenure redact and are not listed."),
+            ]);
+        }
+        let doc = doc.table(rules);
         if self.found.is_empty() {
             return doc;
         }

@@ -18,6 +18,7 @@ mod token;
 mod verify;
 
 pub use names::Names;
+pub(crate) use token::{has_letters, is_like_token};
 pub use verify::{Verified, verify};
 
 use crate::compare::check::matches;

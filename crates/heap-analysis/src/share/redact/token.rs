@@ -144,11 +144,52 @@ impl Tokens {
     }
 }
 
+/// Whether tokens of this length are letters.
+pub(crate) fn has_letters(element: BasicType, content: &[u8]) -> bool {
+    match element {
+        BasicType::Byte => content.len() >= HASHED,
+        BasicType::Char => content.len() >= 2 * HASHED,
+        _ => false,
+    }
+}
+
+/// Whether the content of an array of bytes or chars may be a token: letters, or if it is short, not a text in ASCII. One
+/// of two bytes is taken for a text in one of seven cases, one of eight bytes in one of three thousand.
+pub(crate) fn is_like_token(element: BasicType, content: &[u8]) -> bool {
+    let letters = has_letters(element, content);
+    let is_token = |b: u8| match letters {
+        true => b.is_ascii_lowercase(),
+        false => b == b' ' || b.is_ascii_graphic(),
+    };
+    let all = match element {
+        BasicType::Char => content
+            .chunks_exact(2)
+            .all(|unit| unit[0] == 0 && is_token(unit[1])),
+        _ => content.iter().all(|b| is_token(*b)),
+    };
+    all == letters
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn tokens_are_known_and_texts_are_not() {
+        let tokens = Tokens::new([7; 32]);
+        let text = "Correct horse 4, battery staple!";
+        for len in [8, 12, 15, 16, 31, 32] {
+            let bytes = text.as_bytes()[..len].to_vec();
+            let chars: Vec<u8> = bytes.iter().flat_map(|b| [0, *b]).collect();
+            for (element, mut content) in [(BasicType::Byte, bytes), (BasicType::Char, chars)] {
+                assert!(!is_like_token(element, &content), "{element:?} {len}");
+                tokens.replace(element, &mut content);
+                assert!(is_like_token(element, &content), "{element:?} {content:?}");
+            }
+        }
+    }
 
     #[test]
     fn short_tokens_are_permutations() {
