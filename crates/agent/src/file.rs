@@ -61,8 +61,7 @@ impl<F: Write> Write for Named<F> {
 
 /// A new file in place of an old one, or under another name if another recording is writing that. Also returns its name.
 pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
-    let mut free = name.to_owned();
-    for _ in 0..ATTEMPTS {
+    for free in names(name, format).take(ATTEMPTS) {
         if let Some(file) = replace(Path::new(&free))? {
             if free != name {
                 process::note(&format!(
@@ -71,9 +70,16 @@ pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
             }
             return Ok((file, free));
         }
-        free = unique_name(&free, format, std::process::id());
     }
     Err(ErrorKind::ResourceBusy.into())
+}
+
+/// The names to try: `NAME`, `NAME.PID`, `NAME.PID.2` for the second recording of this process that needs one, and so on.
+fn names(name: &str, format: Format) -> impl Iterator<Item = String> {
+    let own = unique_name(name, format, std::process::id());
+    let first = [name.to_owned(), own.clone()];
+    let later = (2..).map(move |number| unique_name(&own, format, number));
+    first.into_iter().chain(later)
 }
 
 /// A new file in place of an old one; `None` if another recording is writing the old one. It is readable by its owner
@@ -158,6 +164,21 @@ mod tests {
         drop(first);
         let (_third, at) = create();
         assert_eq!((at, fs::read(&name).unwrap()), (name.clone(), vec![]));
+    }
+
+    #[test]
+    fn several_recordings_of_a_process_are_numbered() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = std::process::id();
+        for (name, format, expected) in [
+            ("a.hprof", Format::Binary, format!("a.hprof.{pid}.3")),
+            ("a.txt", Format::Text, format!("a.{pid}.3.txt")),
+        ] {
+            let name = folder.path().join(name).display().to_string();
+            let files: Vec<_> = (0..4).map(|_| create(&name, format).unwrap()).collect();
+            let expected = folder.path().join(expected).display().to_string();
+            assert_eq!(files[3].1, expected);
+        }
     }
 
     #[test]

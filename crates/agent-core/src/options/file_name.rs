@@ -14,7 +14,7 @@ pub fn default_name(format: Format) -> &'static str {
 }
 
 /// The name `force=n` takes instead of an existing file: the process id moves in front of a
-/// `.txt` ending of any case; text without that ending gains one.
+/// `.txt` ending of any case; text without that ending gains one. Any other number can take the place of the process id.
 pub fn unique_name(name: &str, format: Format, pid: u32) -> String {
     if format == Format::Binary {
         return format!("{name}.{pid}");
