@@ -84,6 +84,14 @@ impl DumpOutput {
         Ok(DumpOutput { file, is_packed })
     }
 
+    /// Begins one that is read before it is sent to standard output.
+    pub(crate) fn create_for_stdout() -> Result<DumpOutput> {
+        Ok(DumpOutput {
+            file: OutputFile::temporary(Path::new("-"))?,
+            is_packed: false,
+        })
+    }
+
     /// Writes it, packed if its name ends with `.gz`.
     pub(crate) fn write(&mut self, data: &[u8], rewriter: &dyn Rewriter) -> Result<Rewritten> {
         let wrong = format!("cannot write {}", self.file.path().display());

@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use tempfile::TempPath;
+use tempfile::{NamedTempFile, TempPath};
 
 /// A file that is being written, readable by its owner only: what is written holds what the heap held. Until
 /// [`finish`](Self::finish) it has another name in the same folder, and it is removed when it is dropped or a signal
@@ -94,15 +94,28 @@ impl OutputFile {
             true => interruption::remove_at_signal(|| part.tempfile_in(folder)),
             false => part.tempfile_in(folder),
         };
-        let (file, part) = part.with_context(wrong)?.into_parts();
-        Ok(OutputFile {
+        let part = part.with_context(wrong)?;
+        Ok(Self::without_name(part, path, force))
+    }
+
+    /// A file in the temporary folder, for an output that is read before it is sent to `path`, which is no file: it never
+    /// gets a name of its own, and is removed when it is dropped or a signal ends the process.
+    pub(crate) fn temporary(path: &Path) -> Result<OutputFile> {
+        let part = interruption::remove_at_signal(NamedTempFile::new);
+        let part = part.context("cannot write a temporary file")?;
+        Ok(Self::without_name(part, path, false))
+    }
+
+    fn without_name(part: NamedTempFile, path: &Path, force: bool) -> OutputFile {
+        let (file, part) = part.into_parts();
+        OutputFile {
             file,
             part: Some(part),
             path: path.to_owned(),
             force,
             written: 0,
             sent: 0,
-        })
+        }
     }
 
     /// Begins a recording, which has its name from the beginning: it can be read while it grows, and what was

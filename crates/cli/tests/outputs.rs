@@ -186,6 +186,19 @@ fn a_signal_leaves_no_part_of_an_output() {
         assert_eq!(ended.signal(), Some(number), "{signal}");
         assert_eq!(names(folder), [""; 0], "{signal}");
     }
+    // What is sent to standard output is in a temporary file first.
+    let mut command = Command::new(TENURE);
+    command.args(["redact", "-", "-"]).env("TMPDIR", folder);
+    let mut waiting = command.stdin(Stdio::piped()).spawn().expect("running");
+    testkit::until(|| match names(folder).len() {
+        0 => Err("no file"),
+        _ => Ok(()),
+    });
+    let pid = waiting.id().to_string();
+    let sent = Command::new("kill").args(["-s", "TERM", &pid]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(testkit::wait::ended(&mut waiting).signal(), Some(15));
+    assert_eq!(names(folder), [""; 0]);
     // A signal that is ignored stays so.
     let script = format!("trap '' HUP; exec {TENURE} redact - out.hprof");
     let mut command = Command::new("sh");

@@ -82,15 +82,11 @@ impl Args {
         let (input, force) = (&*self.input, session.global.force);
         refuse_snapshot(input)?;
         // What is sent on is verified before, so that it is a file first.
-        let folder = match self.output.as_os_str() == "-" {
-            true => Some(tempfile::tempdir()?),
-            false => None,
+        let is_stdout = self.output.as_os_str() == "-";
+        let mut out = match is_stdout {
+            true => DumpOutput::create_for_stdout()?,
+            false => DumpOutput::create(&self.output, force, &[input])?,
         };
-        let output = match &folder {
-            Some(folder) => folder.path().join("redacted.hprof"),
-            None => self.output.clone(),
-        };
-        let mut out = DumpOutput::create(&output, force, &[input])?;
         let map = self.rename.as_deref();
         let map = map.map(|map| OutputFile::create(map, force, &[input, &self.output]));
         let map = map.transpose()?;
@@ -134,13 +130,12 @@ impl Args {
             map.write_all(names.mapping().as_bytes())?;
             map.finish()?;
         }
-        match folder {
-            None => out.file.finish()?,
-            Some(_) => {
-                let mut stdout = crate::output::stdout();
-                std::io::copy(&mut File::open(out.file.part())?, &mut stdout)?;
-                stdout.flush()?;
-            }
+        if is_stdout {
+            let mut stdout = crate::output::stdout();
+            std::io::copy(&mut File::open(out.file.part())?, &mut stdout)?;
+            stdout.flush()?;
+        } else {
+            out.file.finish()?;
         }
         if !session.global.quiet {
             note(&format!(
