@@ -246,9 +246,9 @@ fn a_signal_to_tenure_run_ends_the_program_and_writes_its_profile() {
             (false, "TERM", 143),
         ] {
             let Some(stage) = stage(lab) else { continue };
-            // A test run in the background of a script ignores SIGINT, and so would everything that it starts.
+            // A test run in the background of a script ignores SIGINT and SIGQUIT, and so would everything that it starts.
             let mut tenure = Command::new("env");
-            tenure.arg("--default-signal=INT").arg(&stage.tenure);
+            tenure.arg("--default-signal=INT,QUIT").arg(&stage.tenure);
             tenure.current_dir(stage.folder.path());
             tenure.args([
                 "run",
@@ -272,8 +272,14 @@ fn a_signal_to_tenure_run_ends_the_program_and_writes_its_profile() {
             let folder = socket_folder(program.child.id());
             assert!(folder.is_dir(), "{}", folder.display());
             let pid = program.child.id().to_string();
-            let sent = Command::new("kill").args(["-s", signal, &pid]).status();
-            assert!(sent.expect("kill").success());
+            let send = |signal: &str| {
+                let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+                assert!(sent.expect("kill").success());
+            };
+            // The JVM prints its threads, and the shell that has started it continues.
+            send("QUIT");
+            while !program.line().starts_with("Full thread dump") {}
+            send(signal);
             assert_eq!(program.code(), Some(code), "{signal} {is_child}");
             let text = read(stage.folder.path(), "end.hprof.txt");
             assert!(text.contains("SITES END"), "{text}");

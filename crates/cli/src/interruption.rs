@@ -1,7 +1,7 @@
 //! What is removed when a signal ends a command, outputs that are not whole; and signals that do not end a command at
 //! once.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
 use signal_hook::iterator::{Signals, SignalsInfo};
 use signal_hook::low_level::emulate_default_handler;
@@ -39,7 +39,7 @@ pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// SIGINT and SIGTERM as they arrive, for a command that passes signals on.
+/// SIGINT, SIGTERM and SIGQUIT as they arrive, for a command that passes signals on.
 pub(crate) struct Caught(SignalsInfo<WithRawSiginfo>);
 
 /// A signal that has arrived.
@@ -53,7 +53,7 @@ impl Caught {
     /// Catches signals from now on. A signal that this process ignores stays ignored, so that the programs that it starts
     /// ignore it, too.
     pub(crate) fn new() -> io::Result<Caught> {
-        SignalsInfo::new(heeded(&[SIGINT, SIGTERM])).map(Caught)
+        SignalsInfo::new(heeded(&[SIGINT, SIGTERM, SIGQUIT])).map(Caught)
     }
 
     /// The signals that have arrived since the last call.

@@ -559,7 +559,8 @@ fn other_files_are_named_by_what_they_are() {
 /// The terminal sends Ctrl-C to the program, too: passed on, it would be the second one, on which many programs end at once.
 #[test]
 fn a_program_receives_one_signal_for_each_that_is_typed_or_sent() {
-    const PROGRAM: &str = "n=0; trap 'n=$((n+1)); echo int=$n.' INT; trap 'echo total=$n.; exit 7' TERM\n\
+    const PROGRAM: &str = "n=0; trap 'n=$((n+1)); echo int=$n.' INT; \
+                           q=0; trap 'q=$((q+1)); echo quit=$q.' QUIT; trap 'echo total=$n.; exit 7' TERM\n\
                            echo ready.; while :; do read line; done\n";
     if !terminal::is_there() {
         let (what, why) = ("a_program_receives_one_signal", "there is no script(1)");
@@ -580,9 +581,14 @@ fn a_program_receives_one_signal_for_each_that_is_typed_or_sent() {
     terminal.wait_raw("int=1.");
     send("INT");
     terminal.wait_raw("int=2.");
+    terminal.press("\x1c");
+    terminal.wait_raw("quit=1.");
+    send("QUIT");
+    terminal.wait_raw("quit=2.");
     // Signals are passed on in the order in which they arrive.
     send("TERM");
     let raw = terminal.wait_raw("total=");
     assert!(raw.contains("total=2."), "{raw}");
+    assert!(!raw.contains("quit=3."), "{raw}");
     terminal.ended("7");
 }

@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. SIGTERM and SIGINT are passed on to the program, and its end writes the\nprofile. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's. SIGTERM and SIGINT are passed on to the program, and its end writes the\nprofile; SIGQUIT is, too, and a JVM prints a thread dump. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -99,7 +99,7 @@ impl Args {
         let status = loop {
             let recorded = collectors.iter().chain(&streams);
             let jvms = recorded.filter_map(Collector::jvm);
-            pass_on(&mut caught, jvms.chain([child.id()]));
+            pass_on(&mut caught, jvms, Some(child.id()));
             if let Some(stream) = door.next()? {
                 if let Some(files) = files.clone() {
                     collectors.retain(|one: &Collector| !one.thread.is_finished());
@@ -137,7 +137,7 @@ impl Args {
         let all: Vec<Collector> = collectors.into_iter().chain(streams).collect();
         // A JVM may run on when the program that has started it has ended.
         while all.iter().any(|one| !one.thread.is_finished()) {
-            pass_on(&mut caught, all.iter().filter_map(Collector::jvm));
+            pass_on(&mut caught, all.iter().filter_map(Collector::jvm), None);
             std::thread::sleep(STEP);
         }
         for collector in all {
@@ -174,7 +174,7 @@ impl Args {
             let runs = |page: &&Page| !page.live.status().borrow().ended;
             let jvm = page.as_ref().filter(runs);
             let jvm = jvm.map(|page| page.live.program().pid());
-            pass_on(&mut caught, jvm.into_iter().chain([child.id()]));
+            pass_on(&mut caught, jvm, Some(child.id()));
             if let Some(status) = child.try_wait()? {
                 break status;
             }
@@ -232,14 +232,17 @@ impl Collector {
     }
 }
 
-/// Passes received signals on to the program and the JVMs that it has started, which write their profiles when they
-/// end. Processes in the process group of `tenure` have already received signals from the terminal.
-fn pass_on(caught: &mut Caught, pids: impl IntoIterator<Item = u32>) {
-    let pids: BTreeSet<u32> = pids.into_iter().collect();
+/// Passes signals that have arrived on to the program and the JVMs that it has started: their ends write the profiles. Those
+/// in the process group of `tenure` have received already what was typed on the terminal. SIGQUIT, at which a JVM prints its
+/// threads, ends most other programs: it goes to the program only as long as no JVM is known.
+fn pass_on(caught: &mut Caught, jvms: impl IntoIterator<Item = u32>, program: Option<u32>) {
+    let jvms: BTreeSet<u32> = jvms.into_iter().collect();
     for Arrived { signal, is_typed } in caught.take() {
         let Some(signal) = Signal::from_named_raw(signal) else {
             continue;
         };
+        let program = program.filter(|_| signal != Signal::QUIT || jvms.is_empty());
+        let pids: BTreeSet<u32> = jvms.iter().copied().chain(program).collect();
         let pids = pids.iter().map(|pid| Pid::from_raw(pid.cast_signed()));
         for pid in pids.flatten() {
             let has_received = is_typed && getpgid(Some(pid)) == Ok(getpgrp());

@@ -36,12 +36,18 @@ impl Terminal {
     pub(crate) fn start(words: &str, agent: &Path) -> Terminal {
         let tenure = env!("CARGO_BIN_EXE_tenure");
         let line = format!(
-            "trap : INT; stty rows {ROWS} cols {COLUMNS}; sh -c 'echo pid=$$.; exec {tenure} {words}'; \
+            "trap : INT QUIT; stty rows {ROWS} cols {COLUMNS}; sh -c 'echo pid=$$.; exec {tenure} {words}'; \
              echo code=$?.; stty -a; echo end"
         );
-        // A test run in the background of a script ignores Ctrl-C, and so would everything that it starts.
+        // A test run in the background of a script ignores Ctrl-C and Ctrl-\, and so would everything that it starts.
         let mut child = Command::new("env")
-            .args(["--default-signal=INT", "script", "-qec", &line, "/dev/null"])
+            .args([
+                "--default-signal=INT,QUIT",
+                "script",
+                "-qec",
+                &line,
+                "/dev/null",
+            ])
             .env("TERM", "xterm-256color")
             .env("TENURE_AGENT", agent)
             .stdin(Stdio::piped())
