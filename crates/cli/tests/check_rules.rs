@@ -127,20 +127,49 @@ fn a_refused_suspect_prints_the_signature_that_allows_it() {
     run(at, &args, 0);
 }
 
+/// An array for each of 60 classes that hold one.
+fn arrays() -> Builder {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    for n in 0..60 {
+        let class = heap.class(&format!("shop.D{n}"), object, &[("data", Type::Object)]);
+        let data = heap.primitive_array(Elements::Byte(vec![1; 10]));
+        let one = heap.instance(class, &[Value::Object(data)]);
+        heap.root(Root::JniGlobal { reference: 1 }, one);
+    }
+    heap
+}
+
 #[test]
 fn csv_has_all_rows_unless_a_limit_is_given() {
     let dir = folder();
     let at = dir.path();
-    for args in [&["diff", "a.hprof", "b.hprof"][..], &["roots", "b.hprof"]] {
+    fs::write(at.join("c.hprof"), arrays().bytes()).expect("the dump");
+    let found = run(
+        at,
+        &["objects", "b.hprof", "class:java.lang.Object[]", "--json"],
+        0,
+    );
+    let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+    let array = found["rows"][0]["object"].as_str().expect("an id");
+    for args in [
+        &["diff", "a.hprof", "b.hprof"][..],
+        &["roots", "b.hprof"],
+        &["dominators", "b.hprof"],
+        &["object", "b.hprof", array],
+        &["paths", "c.hprof", "--class", "byte[]"],
+    ] {
         let rows = |more: &[&str]| {
             run(at, &[args, &["--csv"], more].concat(), 0)
                 .lines()
                 .count()
         };
-        assert!(rows(&[]) > 60, "{args:?}: {}", rows(&[]));
-        assert_eq!(rows(&[]), rows(&["-n", "0"]));
+        let all = rows(&[]);
+        assert!(all > 60, "{args:?}: {all}");
+        assert_eq!(all, rows(&["-n", "0"]));
         assert!(rows(&["-n", "3"]) < 40);
         // Tables for readers have the usual number of rows.
-        assert!(run(at, args, 0).lines().count() < 60);
+        let usual = run(at, args, 0).lines().count();
+        assert!(usual < all, "{args:?}: {usual} of {all}");
     }
 }

@@ -23,7 +23,7 @@ pub struct Args {
     /// Merge the paths to all objects of this class
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// Number of paths [default: 1], with --class children per node [default: 5]; 0 for all
+    /// Number of paths [default: 1], with --class children per node [default: 5, all with --json and --csv]; 0 for all
     #[arg(short = 'n', long, aliases = ["count", "top"], value_name = "N")]
     limit: Option<usize>,
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = Exclusions::WORDS, hide_possible_values = true, help = help("paths", "exclude"))]
@@ -87,7 +87,7 @@ impl Args {
             let options = MergedOptions {
                 max_paths: self.max_paths,
                 depth: self.depth,
-                top: limit(self.limit, false, 5).unwrap_or(usize::MAX),
+                top: limit(self.limit, session.is_data(), 5).unwrap_or(usize::MAX),
                 exclude,
                 exact: EXACT_VISITS,
             };
