@@ -31,11 +31,11 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the server may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(3);
-/// How long the end of a program or page is delayed by what is still to be sent.
+/// How long the end of a program or page is delayed to send the remaining data.
 const LAST_PATIENCE: Duration = Duration::from_secs(15);
-/// The same if the last request to the server has failed: what is being sent to it is not awaited for longer.
+/// The same after a failed request: a server that does not answer delays the end for no longer than this.
 const LAST_TRY: Duration = Duration::from_secs(3);
-/// Before the second and the third attempt to send something; there is no fourth.
+/// Pauses before the second and the third attempt to send something; there is no fourth.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// Measurements that may wait for the server; later ones are dropped.
 const WAITING: usize = 8;
@@ -96,16 +96,16 @@ pub(crate) struct Pushing {
     state: Arc<State>,
     /// Sends; it pauses after a failure.
     sender: Thread,
-    /// Is disconnected when all was sent.
+    /// Is disconnected when everything has been sent.
     ended: Receiver<()>,
 }
 
-/// What the threads know of each other.
+/// What the measuring and the sending thread share.
 #[derive(Default)]
 struct State {
-    /// The interval that is being measured is the last one.
+    /// The present interval is the last one.
     over: AtomicBool,
-    /// The server has taken what was sent last, or has not; neither if nothing was sent yet.
+    /// Whether the last request succeeded or failed; both are false before the first one.
     has_taken: AtomicBool,
     has_failed: AtomicBool,
 }

@@ -533,7 +533,7 @@ fn histogram_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written,
     say(heap, form, &histogram::page_of(&full, &options))
 }
 
-fn quick_view(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
+fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
     let Some(quick) = e.quick() else {
         return match e.heap() {
             // There was an index already, so that no first pass was needed.
