@@ -1,6 +1,5 @@
-//! Answers about one heap: pure functions from a [`Heap`](heap_graph::Heap) to plain data that
-//! serializes. One module per question. Nothing here prints, and nothing here knows where an
-//! answer is shown.
+//! Answers about one heap: pure functions from a [`Heap`](heap_graph::Heap) to plain data that serializes, one module
+//! per question. No function here prints or depends on where its answer is shown.
 //!
 //! ```no_run
 //! use heap_graph::{Control, Heap, Options};
@@ -21,8 +20,8 @@
 //! * [`leaks`]: leak suspects.
 //! * [`paths`]: what keeps an object, or many, alive.
 //! * [`sets`]: chosen objects, the answer to one question as the input of the next.
-//! * [`strings`], [`collections`], [`waste`]: what contents say.
-//! * [`android`]: heaps of ART, bitmaps, destroyed screens.
+//! * [`strings`], [`collections`], [`waste`]: analyses of contents.
+//! * [`android`]: heaps of ART, bitmaps, destroyed activities, fragments and services.
 //! * [`compare`]: several dumps, and rules for builds.
 //! * [`share`]: redaction, secrets, extracts, exports.
 //!

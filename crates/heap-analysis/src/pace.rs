@@ -1,9 +1,9 @@
-//! A loop over what a dump holds that can be cancelled: it counts its steps, and checks every so
-//! often whether to continue.
+//! A loop over the contents of a dump that can be cancelled: it counts its steps and regularly checks whether to
+//! continue.
 
 use heap_graph::{Control, HeapError};
 
-/// Steps between two looks: at a microsecond each, a millisecond.
+/// Steps between two checks: about a millisecond, at a microsecond per step.
 const STEPS: u64 = 1024;
 
 /// The steps of a loop under a control.
@@ -16,7 +16,7 @@ pub struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// A loop of about so many steps; the phase is what a person reads of it.
+    /// A loop of about `total` steps; `phase` is the name that progress displays show.
     pub fn new(control: &'a Control<'a>, phase: &'static str, total: u64) -> Pace<'a> {
         Pace {
             control,
@@ -29,7 +29,7 @@ impl<'a> Pace<'a> {
     /// Counts a step.
     ///
     /// # Errors
-    /// [`HeapError::Cancelled`] when the control cancels; it is asked at the first step, too.
+    /// [`HeapError::Cancelled`] when the control cancels; the first step checks, too.
     pub fn step(&mut self) -> Result<(), HeapError> {
         if self.done.is_multiple_of(STEPS) {
             let done = self.done.min(self.total);

@@ -1,6 +1,6 @@
 //! Errors of the TOML files that a user gives.
 
-/// An error on one line: where, and what is wrong.
+/// An error on one line: its position and its message.
 pub(crate) fn one_line(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let message = error.message().lines().collect::<Vec<_>>().join(", ");

@@ -1,6 +1,6 @@
-//! The bitmaps of an Android heap: size in pixels, where their bytes are, which are equal, and
-//! what they show. From Android 3 to 7 the pixels are a `byte[]` of the Java heap; since Android 8
-//! they are in native memory and not in the dump.
+//! The bitmaps of an Android heap: their size in pixels, where the pixels are stored, which bitmaps are equal, and the
+//! pictures. From Android 3 to 7 the pixels are a `byte[]` of the Java heap; since Android 8 they are in native memory
+//! and not in the dump.
 
 use crate::objects::describe::{ObjectRef, describe};
 use crate::objects::fields::{class_named, field_int, field_ref};
@@ -36,7 +36,7 @@ pub struct Bitmaps {
     pub rows: Vec<Bitmap>,
     /// Bytes of all of them.
     pub bytes: Bytes,
-    /// Bytes of bitmaps that are equal to another, but for one of each.
+    /// Bytes of the bitmaps that equal another one, except one of each group.
     pub wasted: Bytes,
 }
 
@@ -103,7 +103,7 @@ pub struct Picture {
     pub bitmap: ObjectRef,
     /// Width and height of the bitmap.
     pub size: (i64, i64),
-    /// `ARGB_8888`, `RGB_565` or `ALPHA_8`, by the bytes per pixel: the dump does not say it.
+    /// `ARGB_8888`, `RGB_565` or `ALPHA_8`, inferred from the bytes per pixel because the dump does not state it.
     /// `None` when the pixels are not in the dump, or fewer than the bitmap must have.
     pub format: Option<&'static str>,
     /// Width and height of the picture: those of the bitmap, or less.
@@ -113,8 +113,8 @@ pub struct Picture {
     pub pixels: String,
 }
 
-/// Makes the picture of a bitmap, at most `most` pixels wide and high; larger ones are made
-/// smaller by leaving out rows and columns. `None` for an object that is no bitmap.
+/// Makes the picture of a bitmap, at most `most` pixels wide and high; larger ones are reduced by omitting rows and
+/// columns. `None` for an object that is not a bitmap.
 pub fn picture(heap: &Heap, object: ObjIdx, most: u32) -> Option<Picture> {
     if heap.class(heap.class_of(object)).name != BITMAP {
         return None;
@@ -129,7 +129,7 @@ pub fn picture(heap: &Heap, object: ObjIdx, most: u32) -> Option<Picture> {
     };
     let area = usize::try_from(width.saturating_mul(height)).unwrap_or(usize::MAX);
     let data = buffer(heap, object).unwrap_or_default();
-    // A buffer may be longer than the bitmap: bitmaps can be made smaller and keep it.
+    // A buffer may be longer than the bitmap: a bitmap that is made smaller keeps its buffer.
     let bytes = match data.len().checked_div(area) {
         Some(4..) => 4,
         Some(2..) => 2,
@@ -163,7 +163,7 @@ pub fn picture(heap: &Heap, object: ObjIdx, most: u32) -> Option<Picture> {
 fn colour(pixel: &[u8]) -> [u8; 4] {
     match *pixel {
         [r, g, b, a] => {
-            // Android keeps colours multiplied by the opacity.
+            // Android stores colours multiplied by the opacity.
             let whole = |c: u8| (u32::from(c) * 255 / u32::from(a.max(1))).min(255) as u8;
             [whole(r), whole(g), whole(b), a]
         }

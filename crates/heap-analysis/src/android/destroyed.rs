@@ -1,13 +1,13 @@
-//! Android objects that are finished and still held: screens and services that were destroyed, and
-//! objects that LeakCanary watched and found retained.
+//! Android objects that are destroyed and still held: activities, fragments, services and others, and objects that
+//! LeakCanary watched and found retained.
 //!
 //! Definitions follow the platform's own fields: an Activity is destroyed when `mDestroyed` is true,
 //! a Fragment when `mFragmentManager` is null after `onCreate`, a ViewModel when `mCleared` is
 //! true, a Dialog when `mDecor` is null after it was created, a Service when the
-//! `ActivityThread` does not have it in `mServices`. LeakCanary's `KeyedWeakReference` names what it
-//! expects to be collected, and sets `retainedUptimeMillis` once that did not happen in time.
-//! Only what strong references hold is listed; the path ignores weak, soft, phantom and final ones.
-//! Costs one look at each object of these classes, and nothing where a dump does not have them.
+//! `ActivityThread` does not have it in `mServices`. LeakCanary's `KeyedWeakReference` refers to an object that should
+//! be collected, and sets `retainedUptimeMillis` if that did not happen in time. Only objects that strong references
+//! hold are listed; the path ignores weak, soft, phantom and final ones. Each object of these classes is read once; a
+//! dump without such classes costs nothing.
 
 use crate::android::instances;
 use crate::objects::describe::{ObjectRef, describe};
@@ -26,7 +26,7 @@ pub struct Destroyed {
     pub object: ObjectRef,
     /// `activity`, `fragment`, `view_model`, `dialog`, `service`, or `watched` by LeakCanary.
     pub kind: &'static str,
-    /// Why it is known to be finished.
+    /// What shows that it is destroyed.
     pub reason: &'static str,
     /// LeakCanary's key of the reference that watches it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct Destroyed {
     pub path: Path,
 }
 
-/// A class whose objects say themselves that they are finished.
+/// A class whose fields show whether an object is destroyed.
 struct Rule {
     class: &'static str,
     kind: &'static str,
@@ -91,7 +91,7 @@ fn is_null(heap: &Heap, object: ObjIdx, name: &str) -> bool {
     matches!(field(heap, object, name), Some(Value::Reference(id)) if id.is_null())
 }
 
-/// A finished object before it is known who holds it.
+/// A destroyed object, before the search for a path to it.
 struct Finished {
     object: ObjIdx,
     kind: &'static str,
@@ -99,7 +99,7 @@ struct Finished {
     key: Option<String>,
 }
 
-/// All that is destroyed and held, what retains most first.
+/// All objects that are destroyed and still held, the largest retained size first.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control cancels.
@@ -121,7 +121,7 @@ pub fn destroyed(heap: &Heap, control: &Control<'_>) -> Result<Vec<Destroyed>, H
         if !seen.insert(one.object) {
             continue;
         }
-        // Held by weak references only: it may go at any time.
+        // Held by weak references only: it can be collected at any time.
         if let Some(path) = best_path(heap, one.object, Exclusions::ALL, control)? {
             found.push(Destroyed {
                 object: describe(heap, one.object),
@@ -136,8 +136,8 @@ pub fn destroyed(heap: &Heap, control: &Control<'_>) -> Result<Vec<Destroyed>, H
     Ok(found)
 }
 
-/// What LeakCanary waits for. Its first generation had no field for "retained"; what it still
-/// watched when it wrote a dump was.
+/// The objects that LeakCanary found retained. Its first generation had no field for this: there, all objects that it
+/// still watched when it wrote a dump were retained.
 fn watched(heap: &Heap) -> Vec<Finished> {
     let references = WATCHING.iter().flat_map(|class| instances(heap, class));
     references
@@ -153,7 +153,7 @@ fn watched(heap: &Heap) -> Vec<Finished> {
         .collect()
 }
 
-/// Services that the process does not run any more. Nothing where it cannot be seen which it runs.
+/// Services that the process no longer runs; empty if the dump does not show which services it runs.
 fn services(heap: &Heap) -> Vec<Finished> {
     let running = class_named(heap, "android.app.ActivityThread")
         .and_then(|class| static_ref(heap, class, "sCurrentActivityThread"))

@@ -1,7 +1,7 @@
-//! What Android adds: the heaps of ART, native memory registered for objects
-//! (`NativeAllocationRegistry`), bitmaps, and screens that were destroyed and are still held.
+//! Analyses of Android heaps: the heaps of ART, native memory registered for objects (`NativeAllocationRegistry`),
+//! bitmaps, and objects that were destroyed and are still held.
 //!
-//! One look at each object of the classes concerned.
+//! Each object of the classes concerned is read once.
 
 pub mod bitmaps;
 pub mod destroyed;
@@ -125,8 +125,8 @@ pub(crate) fn instances<'h>(
         .filter(|o| heap.is_reachable(*o) && heap.class_by_object(*o).is_none())
 }
 
-/// `sun.misc.Cleaner` (or the registry's own) leads to a thunk, and that to the registry with the
-/// size of each registration.
+/// Native memory by class. A `sun.misc.Cleaner` (or the registry's own cleaner) refers to a thunk, and the thunk to
+/// the registry, which has the size of each registration.
 fn native(heap: &Heap) -> (Vec<NativeRow>, Bytes) {
     let mut rows: FxHashMap<String, (u64, u64)> = FxHashMap::default();
     for cleaner in instances(heap, "sun.misc.Cleaner") {
@@ -140,7 +140,7 @@ fn native(heap: &Heap) -> (Vec<NativeRow>, Bytes) {
         let (Some(size), Some(owner)) = (size, field_ref(heap, cleaner, "referent")) else {
             continue;
         };
-        // Since Android 10 the lowest bit says that malloc made it.
+        // Since Android 10 the lowest bit marks memory that malloc allocated.
         let size = u64::try_from(size).unwrap_or(0) & !1;
         let class = heap.class(heap.class_of(owner)).name.clone();
         let sum = rows.entry(class).or_default();

@@ -1,4 +1,4 @@
-//! What a collection holds, named: elements, or keys with values.
+//! The contents of a collection, with names: elements, or keys with values.
 
 use crate::collections::held::{Form, held};
 use crate::objects::describe::{ObjectRef, describe};
@@ -22,7 +22,8 @@ pub struct Contents {
     /// The collection.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// `list`, `set`, `map`; `other` when it is no collection of a known kind, and for arrays, whose elements are their references.
+    /// `list`, `set`, `map`; `other` for arrays, whose elements are their references, and for any other object that is
+    /// not a known collection.
     pub form: &'static str,
     /// Elements in the collection's own order, from the first.
     pub rows: Vec<Content>,
@@ -30,7 +31,7 @@ pub struct Contents {
     pub more: bool,
 }
 
-/// The first `limit` things that a collection holds.
+/// The first `limit` elements or entries of a collection.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control cancels.

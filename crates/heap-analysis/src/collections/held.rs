@@ -1,5 +1,5 @@
-//! What a collection holds, read through the fields that `collections.toml` names; trees, chains and skip lists through
-//! those of their nodes. A damaged dump can claim anything, so every walk is bounded.
+//! The contents of a collection, read through the fields that `collections.toml` lists; trees, chains and skip lists
+//! are read through the fields of their nodes. A damaged dump may contain cycles, so every walk is bounded.
 
 use crate::collections::table::{CollectionKind, CollectionSpec, CollectionTable};
 use crate::objects::fields::{field, field_int, field_ref, is_subclass_of, lineage};
@@ -15,21 +15,21 @@ const SKIP_LIST: &str = "java.util.concurrent.ConcurrentSkipListMap";
 /// An entry of a map: key and value, if they are in the dump. Elements of other collections are values without a key.
 pub type Entry = (Option<ObjIdx>, Option<ObjIdx>);
 
-/// What a collection is by what it holds.
+/// The form of a collection's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Elements in an order; queues, too.
+    /// Elements in an order; also queues.
     List,
     /// Different elements.
     Set,
     /// Keys and values.
     Map,
-    /// No collection that is known.
+    /// Not a known collection.
     Other,
 }
 
 impl Form {
-    /// As answers name it.
+    /// The name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Form::List => "list",
@@ -54,18 +54,18 @@ impl Form {
 pub struct Held {
     /// What it is.
     pub form: Form,
-    /// Those of the map under a set, where it has one.
+    /// The entries; for a set that is backed by a map, those of the map.
     rows: Vec<Entry>,
     of_map: bool,
 }
 
 impl Held {
-    /// Of a map, and of a set that is the keys of one: the entries of that; else none.
+    /// The entries of a map, or of the map that backs a set; empty for all others.
     pub fn entries(self) -> Vec<Entry> {
         if self.of_map { self.rows } else { Vec::new() }
     }
 
-    /// Keys with values of a map, values alone of others.
+    /// Keys with values for a map; values alone for others.
     pub fn rows(self) -> Vec<Entry> {
         match (self.form, self.of_map) {
             (Form::Set, true) => self.rows.into_iter().map(|(key, _)| (None, key)).collect(),
@@ -79,8 +79,8 @@ impl Held {
     }
 }
 
-/// The first `limit` things that a collection holds, in its own order where it has one. Null elements are left out. An array of
-/// objects is a list.
+/// The first `limit` elements or entries of a collection, in its own order if it has one. Null elements are omitted.
+/// An array of objects is a list.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control of the pace cancels.
@@ -99,8 +99,8 @@ pub fn held(
     Ok(Held { form, rows, of_map })
 }
 
-/// The number of elements of a collection, null elements included, or of those of an array that are not null; `None` for what is
-/// no collection.
+/// The number of elements of a collection, including null elements, or the number of elements of an array that are not
+/// null; `None` for any other object.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control of the pace cancels.
@@ -141,7 +141,8 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
     Ok((held.form != Form::Other).then_some(held.rows.len() as u64))
 }
 
-/// The collection that keeps what this one shows, through wrappers, and whether its keys are what this one has.
+/// The collection behind a wrapper or a chain of them, and whether the elements of this one are the keys of that
+/// collection.
 fn innermost(heap: &Heap, object: ObjIdx) -> (ObjIdx, bool) {
     let (mut at, mut is_set) = (object, false);
     for _ in 0..8 {
@@ -157,7 +158,7 @@ fn innermost(heap: &Heap, object: ObjIdx) -> (ObjIdx, bool) {
     (at, is_set)
 }
 
-/// The nearest entry of the table for its class or a superclass that has the array it names.
+/// The nearest entry of the table, for its class or a superclass, whose array field exists.
 fn spec_of(heap: &Heap, object: ObjIdx) -> Option<&'static CollectionSpec> {
     lineage(heap, heap.class_of(object)).find_map(|class| {
         let spec = TABLE.spec_of(&heap.class(class).name)?;
@@ -171,11 +172,11 @@ fn reference(heap: &Heap, object: ObjIdx, names: &str) -> Option<ObjIdx> {
     names.split('|').find_map(|f| field_ref(heap, object, f))
 }
 
-/// Elements that are read at a time.
+/// Elements that are read at once.
 const PIECE: usize = 1024;
 
-/// The elements of an object array from one of them on, read when they are needed; `None` for null and for what is not in the
-/// dump.
+/// The elements of an object array starting at `from`, read when they are needed; `None` for null and for objects that
+/// are not in the dump.
 fn slots(heap: &Heap, array: ObjIdx, from: usize) -> impl Iterator<Item = Option<ObjIdx>> + '_ {
     (from..)
         .step_by(PIECE)
@@ -237,7 +238,7 @@ impl Reader<'_, '_, '_> {
                 Some(root) if form == Form::Map => self.tree(root)?,
                 _ => self.linked(at)?,
             };
-            // One that keeps them elsewhere is not known well enough.
+            // A collection whose nodes are not found this way has an unknown layout.
             let is_known = !rows.is_empty() || field_int(heap, at, &spec.size) == Some(0);
             return Ok((if is_known { form } else { Form::Other }, rows));
         };
@@ -256,7 +257,7 @@ impl Reader<'_, '_, '_> {
             _ => None,
         };
         let used = used.and_then(|used| usize::try_from(used).ok());
-        // A ring: what is in front of the tail comes behind what follows the head.
+        // A ring buffer whose elements wrap around: those before `front` follow those at the end of the array.
         let place = |f| field_int(heap, at, f).and_then(|n| usize::try_from(n).ok());
         let ends = |head, tail| place(head).zip(place(tail));
         let ring = ends("head", "tail").or_else(|| ends("takeIndex", "putIndex"));
@@ -294,14 +295,14 @@ impl Reader<'_, '_, '_> {
         if let Some(values) = values {
             let values = slots(heap, values, 0);
             let keys = slots(heap, keys, 0).chain(std::iter::repeat(None));
-            // A constant without a value is no key of an EnumMap.
+            // An enum constant without a value is not a key of an EnumMap.
             let has_value = |pair: &Entry| pair.1.is_some();
             return self.rows(keys.zip(values), |pair| Some(pair).filter(has_value));
         }
         self.rows(slots(heap, array, 0), |slot| Some(lone(heap, slot?)))
     }
 
-    /// What `row` gives of each of these.
+    /// Applies `row` to each of the items.
     fn rows<T>(
         &mut self,
         items: impl Iterator<Item = T>,
@@ -318,7 +319,7 @@ impl Reader<'_, '_, '_> {
         Ok(rows)
     }
 
-    /// What `row` gives of `first` and of all after it.
+    /// Applies `row` to `first` and to all nodes after it.
     fn each(
         &mut self,
         first: Option<ObjIdx>,
@@ -338,7 +339,7 @@ impl Reader<'_, '_, '_> {
         Ok(rows)
     }
 
-    /// Nodes from `first` or `head` on.
+    /// The elements of a linked list, starting at its field `first` or `head`.
     fn linked(&mut self, at: ObjIdx) -> Result<Vec<Entry>, HeapError> {
         let heap = self.heap;
         let first = reference(heap, at, "first|head");
@@ -347,7 +348,7 @@ impl Reader<'_, '_, '_> {
         })
     }
 
-    /// Its nodes are in the lowest row of the index.
+    /// The entries of a skip list, whose nodes are in the lowest level of the index.
     fn skip_list(&mut self, map: ObjIdx) -> Result<Vec<Entry>, HeapError> {
         let heap = self.heap;
         let mut lowest = field_ref(heap, map, "head");
@@ -363,7 +364,7 @@ impl Reader<'_, '_, '_> {
         })
     }
 
-    /// The chains of entries that begin in a table.
+    /// The entries of the chains that begin in a table.
     fn chains(&mut self, table: ObjIdx) -> Result<Vec<Entry>, HeapError> {
         let heap = self.heap;
         let mut found = Vec::new();
@@ -374,7 +375,7 @@ impl Reader<'_, '_, '_> {
                 break;
             }
             let Some(bucket) = bucket else { continue };
-            // ConcurrentHashMap puts long buckets into a TreeBin, whose nodes hang on `first`.
+            // ConcurrentHashMap converts long buckets to a TreeBin, whose field `first` begins the list of nodes.
             let mut next = Some(field_ref(heap, bucket, "first").unwrap_or(bucket));
             while let Some(node) = next {
                 self.pace.step()?;
@@ -388,7 +389,7 @@ impl Reader<'_, '_, '_> {
         Ok(found)
     }
 
-    /// A binary tree from left to right, without recursion and without trust in its shape.
+    /// A binary tree in order, without recursion and without assumptions about its shape.
     fn tree(&mut self, root: ObjIdx) -> Result<Vec<Entry>, HeapError> {
         let heap = self.heap;
         let mut rows = Vec::new();
@@ -428,7 +429,7 @@ fn small(heap: &Heap, at: ObjIdx) -> Option<(Form, Vec<Entry>)> {
                 false => Form::List,
             };
             let [first, second] = in_fields(["e0", "e1"]);
-            // A lone element has a plain object beside it.
+            // `List12` and `Set12` with one element have a plain object in the second field.
             let is_element = |o: &ObjIdx| heap.class(heap.class_of(*o)).name != "java.lang.Object";
             let found = first.into_iter().chain(second.filter(is_element));
             Some((form, found.map(|o| (None, Some(o))).collect()))
@@ -444,14 +445,14 @@ fn small(heap: &Heap, at: ObjIdx) -> Option<(Form, Vec<Entry>)> {
     }
 }
 
-/// The names that entries have for their keys; weak ones refer to them.
+/// The names of the key field of an entry; in weak entries the key is the referent.
 const KEYS: [&str; 3] = ["key", "_key", "referent"];
 
 fn is_entry(heap: &Heap, node: ObjIdx) -> bool {
     KEYS.iter().any(|name| field(heap, node, name).is_some())
 }
 
-/// What stands for itself in the array of a map: an entry, or a value whose key is a number.
+/// An element of a map's array: an entry, or a value whose key is a primitive number.
 fn lone(heap: &Heap, object: ObjIdx) -> Entry {
     let is_one = heap.class(heap.class_of(object)).name.ends_with("Entry");
     match is_one && is_entry(heap, object) {

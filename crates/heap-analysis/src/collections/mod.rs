@@ -1,5 +1,5 @@
-//! Collections: which classes are some ([`table`], from `collections.toml`), how full they are ([`stats`]), what one
-//! of them holds ([`held`]) and how answers show it ([`contents`]).
+//! Collections: which classes are collections ([`table`], from `collections.toml`), how full they are ([`stats`]), the
+//! contents of one of them ([`held`]) and how answers show it ([`contents`]).
 
 pub mod contents;
 pub mod held;

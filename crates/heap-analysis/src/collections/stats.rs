@@ -1,17 +1,17 @@
-//! How collections are filled: per class the sizes, the share of the backing array in use, empty
-//! ones, collisions, and what trimming would free. The table of [`collection_table`] says which
-//! classes are collections. Two walks over the contents; about 40 bytes per collection.
+//! How full collections are: for each class the sizes, the used share of the backing array, empty collections,
+//! collisions, and what trimming would free. The table of [`collection_table`] defines which classes are collections.
+//! Two walks over the contents; about 40 bytes per collection.
 //!
 //! Definitions, for one collection with backing array `a` of length n and `size` elements:
 //! * *fill* is `size * slots / n`, at most 1; collections without an array or with n = 0 have none;
 //! * *needed* is the shortest array that the table allows for `size` elements;
-//! * *unused bytes* are the shallow size of `a` less that of an array of length needed, when
-//!   needed < n; an empty collection has none, all of it is *empty bytes*. An array that several
-//!   collections share counts for the first of them;
-//! * *collided* are the entries of a chained table that are not alone in front of their bucket:
-//!   `size` less the buckets in use;
+//! * *unused bytes* are the shallow size of `a` minus that of an array of length needed, when needed < n; an empty
+//!   collection has none, because all of it is *empty bytes*. An array that several collections share counts for the
+//!   first of them;
+//! * *collided* are the entries of a chained table that are not the first of their bucket: `size` minus the buckets in
+//!   use;
 //! * a collection that another one wraps (the HashMap of a HashSet) is counted in its wrapper's row
-//!   and has none of its own; a wrapper of something that the table does not know is left out.
+//! and has none of its own; a wrapper of an object that the table does not know is omitted.
 
 use crate::collections::table::{CollectionKind, CollectionTable, Shape, Size, shapes};
 use crate::objects::describe::Address;
@@ -23,16 +23,16 @@ use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// What to look at.
+/// What to examine.
 #[derive(Clone, Debug, Default)]
 pub struct CollectionOptions {
-    /// Unreachable collections too.
+    /// Include unreachable collections.
     pub all: bool,
     /// At most so many rows.
     pub top: Option<usize>,
 }
 
-/// Upper bounds of the classes of size, the last one is open.
+/// Upper bounds of the size classes; the last class is open.
 pub const SIZE_BOUNDS: [u64; 9] = [0, 1, 4, 8, 16, 64, 256, 1024, 16384];
 
 /// The collections of one class.
@@ -116,7 +116,7 @@ pub fn collections(
 pub(crate) struct Found {
     pub(crate) object: ObjIdx,
     pub(crate) class: ClassIdx,
-    /// The field's value; -1 when the size comes from elsewhere.
+    /// The value of the size field; -1 when the size comes from another source.
     size: i64,
     /// The backing array, or the wrapped collection.
     pub(crate) holds: Option<ObjIdx>,
@@ -208,7 +208,7 @@ impl<'a> FillPass<'a> {
         }
     }
 
-    /// By number in the set; `None` for what is no array.
+    /// By number in the set; `None` for an object that is not an array.
     pub(crate) fn finish(passes: Vec<FillPass<'a>>, arrays: &ObjectSet) -> Vec<Option<Fill>> {
         let mut fills = vec![None; arrays.len()];
         for (rank, fill) in passes.into_iter().flat_map(|p| p.found) {
@@ -241,7 +241,7 @@ impl ContentVisitor for FillPass<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Filled {
     size: u64,
-    /// Of the object, its array and what it wraps.
+    /// Bytes of the object, its array and the collection that it wraps.
     bytes: u64,
     /// Length of the array; `None` without one.
     len: Option<u32>,
@@ -251,12 +251,12 @@ struct Filled {
     collided: u64,
 }
 
-/// A collection as a row counts it, with what it wraps.
+/// A collection as a row counts it, with the collection that it wraps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullCollection {
     pub(crate) object: ObjIdx,
     pub(crate) size: u64,
-    /// With its array and what it wraps.
+    /// Bytes, with its array and the collection that it wraps.
     pub(crate) bytes: u64,
     /// See [`CollectionRow::single_bytes`].
     pub(crate) single_bytes: u64,
@@ -271,7 +271,7 @@ pub(crate) struct Summing<'a> {
     found: &'a [Found],
     arrays: &'a ObjectSet,
     fills: &'a [Option<Fill>],
-    /// Arrays that a collection has counted already.
+    /// Arrays that are already counted for a collection.
     taken: Vec<bool>,
 }
 
@@ -333,7 +333,7 @@ impl<'a> Summing<'a> {
         }
     }
 
-    /// The answer; `each` gets every collection that a row counts.
+    /// The answer; `each` is called with every collection that a row counts.
     pub(crate) fn sum(
         mut self,
         top: Option<usize>,
@@ -413,7 +413,7 @@ impl<'a> Summing<'a> {
     }
 }
 
-/// A wrapper with what it wraps; its bytes count only once.
+/// A wrapper with the collection that it wraps, whose bytes count only once.
 fn merged(outer: &Filled, inner: &Filled, fresh: bool) -> Filled {
     if fresh {
         Filled {
@@ -441,7 +441,7 @@ fn add(row: &mut CollectionRow, found: &Found, filled: &Filled, heap: &Heap) {
     let class = SIZE_BOUNDS.partition_point(|b| *b < filled.size);
     row.sizes[class] += 1;
     if let Some(len) = filled.len.filter(|l| *l > 0) {
-        // 20 % and below in the first segment, and so on; exact integers, no rounding.
+        // The first bucket is 20 % and below, and so on; exact integers, no rounding.
         let taken = filled.taken.min(u64::from(len));
         let segment = (taken * 5).div_ceil(u64::from(len)).clamp(1, 5);
         row.fill[segment as usize - 1] += 1;
@@ -455,7 +455,7 @@ fn add(row: &mut CollectionRow, found: &Found, filled: &Filled, heap: &Heap) {
 }
 
 fn sorted(mut rows: Vec<CollectionRow>, top: Option<usize>) -> Collections {
-    // Classes of one name (several loaders) stay apart, like the rows of a histogram.
+    // Classes with the same name (several loaders) have separate rows, like the rows of a histogram.
     rows.sort_by(|a, b| {
         let key = |r: &CollectionRow| (Reverse(r.unused.0 + r.empty_bytes.0), Reverse(r.bytes));
         (key(a), &a.class, a.largest).cmp(&(key(b), &b.class, b.largest))

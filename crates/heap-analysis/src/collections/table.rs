@@ -11,7 +11,7 @@ const BUILT_IN: &str = include_str!("collections.toml");
 /// Why a table could not be used.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// It is no TOML, or has unknown or missing keys.
+    /// It is not TOML, or has unknown or missing keys.
     #[error("{}", crate::toml_error::one_line(.0))]
     Syntax(#[from] toml::de::Error),
     /// An entry contradicts itself.
@@ -34,14 +34,14 @@ pub enum CollectionKind {
     Set,
     /// Keys and values.
     Map,
-    /// Elements that come and go at the ends.
+    /// Elements that are added and removed at the ends.
     Queue,
     /// Anything else.
     Other,
 }
 
-/// An entry of the table; `collections.toml` says what its keys mean. `a|b` is the first of two
-/// fields that the class has.
+/// An entry of the table; `collections.toml` explains its keys. `a|b` stands for the first of the two fields that the
+/// class has.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionSpec {
@@ -90,7 +90,7 @@ pub struct WeakEntrySpec {
     pub value: String,
 }
 
-/// Classes that show what another collection keeps.
+/// Classes that show the elements of another collection.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrapperSpec {
@@ -98,7 +98,7 @@ pub struct WrapperSpec {
     pub class: String,
     /// The field with the collection.
     pub inner: String,
-    /// What it is, unless that is what the collection is.
+    /// The kind of collection, if it differs from that of the wrapped one.
     pub kind: Option<CollectionKind>,
 }
 
@@ -150,7 +150,7 @@ impl CollectionTable {
         Ok(table)
     }
 
-    /// This table with another one in front: what both have is taken from the other.
+    /// This table extended by another one, whose entries take precedence.
     pub fn with(mut self, mut other: CollectionTable) -> CollectionTable {
         other.collections.append(&mut self.collections);
         other.weak_entries.append(&mut self.weak_entries);
@@ -163,7 +163,7 @@ impl CollectionTable {
         self.collections.iter().find(|s| fits(&s.class, name))
     }
 
-    /// The field with the collection that a class shows or wraps, and what it makes of that.
+    /// The field with the collection that a class shows or wraps, and the kind that the class has, if it differs.
     pub(crate) fn wrapped_by(&self, name: &str) -> Option<(&str, Option<CollectionKind>)> {
         let view = self.wrappers.iter().find(|w| w.class == name);
         let view = view.map(|w| (w.inner.as_str(), w.kind));
@@ -191,7 +191,7 @@ pub(crate) enum Size {
     Length,
 }
 
-/// An entry of the table fitted to a class of the heap.
+/// An entry of the table, resolved for a class of the heap.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) kind: CollectionKind,
@@ -219,7 +219,7 @@ impl Shape {
     }
 }
 
-/// Per class of the heap, its shape when it is a collection.
+/// For each class of the heap, its shape if it is a collection.
 pub(crate) fn shapes(heap: &Heap, table: &CollectionTable) -> Vec<Option<Shape>> {
     // Names are compared once per class: a chain of superclasses may be as long as there are classes.
     let nearest = inherited(heap.classes(), |class| {
@@ -240,8 +240,8 @@ pub(crate) fn shapes(heap: &Heap, table: &CollectionTable) -> Vec<Option<Shape>>
         .collect()
 }
 
-/// The shape of a class after the nearest entry of its superclasses that its fields bear out:
-/// `Properties` had no `map` before JDK 9 and is a `Hashtable` there.
+/// The shape of a class by the nearest entry of its superclasses whose fields the class has: `Properties` had no `map`
+/// before JDK 9 and is a `Hashtable` there.
 fn shape<'a>(
     heap: &Heap,
     class: ClassIdx,

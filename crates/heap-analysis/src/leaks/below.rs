@@ -1,5 +1,5 @@
-//! What lies directly below an object in the dominator tree, summed up in one pass: such an object
-//! can be an array of many millions.
+//! The objects directly below an object in the dominator tree, summed up in one pass, because the object may be an
+//! array with many millions of elements.
 
 use crate::objects::nodes::{can_be_node, next_nodes};
 use crate::tables::ranking::Largest;
@@ -7,7 +7,7 @@ use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// Objects of one class.
+/// The number and retained size of objects of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sum {
     /// What they retain.
@@ -56,9 +56,8 @@ pub(crate) fn below(heap: &Heap, object: ObjIdx, count: usize) -> Below {
     }
 }
 
-/// Sums up what hangs on all nodes of a tree or list, given its topmost node: as [`below`] does,
-/// with `count` objects that are no nodes. `None` if it has at most `count` nodes; `sample` of
-/// more are kept.
+/// Sums up what all nodes of a tree or list dominate, given its topmost node: as [`below`] does, with the `count`
+/// largest objects that are not nodes. `None` if there are at most `count` nodes; otherwise `sample` nodes are kept.
 pub(crate) fn below_nodes(
     heap: &Heap,
     first: ObjIdx,

@@ -1,10 +1,10 @@
-//! Leak suspects as Eclipse MAT defines them (analyzer-features section 6), with the accumulation
-//! point, the way down to it and the field that holds it.
+//! Leak suspects as Eclipse MAT defines them (analyzer-features section 6), with the accumulation point, the path down
+//! to it and the field that holds it.
 //!
 //! Single suspects are the objects at the top of the dominator tree that alone retain more than
-//! the threshold; class suspects are groups of the rest that do so together. For a single suspect
-//! everything comes from the dominator tree. What holds a class suspect is answered by merging
-//! shortest paths, which needs the inbound references; it is done only on request
+//! the threshold; class suspects are groups of the remaining objects that together do so. For a single suspect
+//! everything comes from the dominator tree. Class suspects need merged shortest paths, and these need the inbound
+//! references; they are computed only on request
 //! ([`LeakOptions::deep`]). MAT draws a random sample above 10,000 instances; Tenure takes every k-th
 //! instance in id order, so that the same dump always gives the same answer.
 
@@ -28,7 +28,7 @@ use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// The numbers of MAT's `leakhunter`.
+/// The options and defaults of MAT's `leakhunter`.
 #[derive(Clone, Copy, Debug)]
 pub struct LeakOptions {
     /// Percent of the reachable heap above which something is a suspect.
@@ -58,13 +58,13 @@ impl Default for LeakOptions {
 /// Most parts of an accumulation point that are named.
 const PARTS: usize = 8;
 
-/// Nodes of a collection that are looked into, and objects below each.
+/// Nodes of a collection that are examined, and objects below each.
 const SAMPLE: usize = 1000;
 
 /// Share of the accumulation point that a part must have to be named.
 const PART: f64 = 0.02;
 
-/// Levels that are followed down to an accumulation point.
+/// The most levels from a suspect down to an accumulation point.
 pub const MAX_LEVELS: usize = 1000;
 
 /// What a suspect is.
@@ -121,8 +121,8 @@ pub struct PiledClass {
     pub objects: u64,
     /// What they retain.
     pub retained: Bytes,
-    /// For nodes and entries of the platform's collections, which say nothing: the class that
-    /// most of their memory is in.
+    /// For nodes and entries of the platform's collections, whose class explains nothing: the class that most of their
+    /// memory is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holding: Option<String>,
 }
@@ -236,7 +236,7 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {
         suspects.push(single(heap, object, options)?);
     }
-    // The rest of each class.
+    // The remaining objects of each class.
     let mut groups: Vec<(u64, u64)> = heap
         .group_sums()
         .top_level
@@ -261,7 +261,8 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
             options,
             control,
         )?;
-        // A healthy heap is full of classes, texts and arrays that several objects share.
+        // Every heap has many classes, strings and arrays that several objects share; without an accumulation point
+        // they are no suspect.
         if is_value(heap, class) && suspect.accumulation_point.is_none() {
             leaks.scattered.push(Scattered {
                 class: suspect.class,
@@ -293,7 +294,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     let (down, level) = descend(heap, object, options);
     let link = level.is_none().then(|| down.last()).flatten();
     let link = link.map(|o| heap.class_of(*o));
-    // Of a chain, the way to its first link is enough.
+    // For a chain, the path to its first link is enough.
     let shown = down
         .iter()
         .position(|o| Some(heap.class_of(*o)) == link)
@@ -328,8 +329,8 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     })
 }
 
-/// At most so many objects of a class suspect, the largest first. The single suspects were taken out before; the rest of the
-/// class is the group.
+/// The largest objects of a class suspect, at most `max_paths`. The single suspects are excluded; the remaining
+/// objects of the class are the group.
 fn members_of(
     heap: &Heap,
     class: ClassIdx,
@@ -412,9 +413,8 @@ fn group(
     })
 }
 
-/// Down from the suspect to the largest child while it keeps enough of its parent's size: the way,
-/// and what is below the object at the first drop. Nothing when there is no drop within
-/// [`MAX_LEVELS`].
+/// Descends from the suspect to the largest child while the child has a large enough share of its parent's size.
+/// Returns the path, and what is below the object at the first drop; `None` if there is no drop within [`MAX_LEVELS`].
 fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>, Option<Below>) {
     let mut way = vec![suspect];
     let mut at = suspect;
@@ -432,8 +432,8 @@ fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>,
     (way, None)
 }
 
-/// If the way ends within a tree or list: shortens it to the topmost node, because it depends on
-/// the shape of the tree which node below has most. Gives what hangs on all its nodes.
+/// If the path ends within a tree or list, shortens it to the topmost node, because which node below has the largest
+/// retained size depends on the shape of the tree. Returns what all nodes dominate.
 fn in_nodes(heap: &Heap, way: &mut Vec<ObjIdx>) -> Option<Below> {
     let class = heap.class_of(*way.last()?);
     let above = way.iter().rposition(|o| heap.class_of(*o) != class);
@@ -484,7 +484,7 @@ fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, 
     })
 }
 
-/// A sample of what an accumulation point is full of.
+/// A sample of the objects that an accumulation point consists of.
 struct Piled {
     /// Class of the objects directly below the point.
     class: ClassIdx,
@@ -525,7 +525,7 @@ impl Piled {
     }
 }
 
-/// The class that most of the memory of a collection's nodes is in, by a sample of them.
+/// The class that most of the memory of a collection's nodes is in, estimated from a sample of them.
 fn held_class(heap: &Heap, nodes: ClassIdx, sample: &[ObjIdx]) -> Option<ClassIdx> {
     if !is_plumbing(&heap.class(nodes).name) {
         return None;
@@ -533,7 +533,7 @@ fn held_class(heap: &Heap, nodes: ClassIdx, sample: &[ObjIdx]) -> Option<ClassId
     let mut classes: FxHashMap<ClassIdx, u64> = FxHashMap::default();
     let mut all = 0;
     for node in sample {
-        // A node's own next node is in the sample by itself, or like those that are.
+        // The node's next node is itself in the sample, or is like those that are.
         all += own_size(heap, *node);
         for held in heap.dominated(Some(*node)).take(SAMPLE) {
             *classes.entry(heap.class_of(held)).or_default() += heap.retained(held).0;
@@ -576,7 +576,7 @@ fn holder(path: &[Step]) -> Option<String> {
     })
 }
 
-/// Classes of which every heap has many: classes, texts, boxes, arrays of them.
+/// Classes that are frequent in every heap: classes, strings, boxes, arrays of them.
 fn is_value(heap: &Heap, class: ClassIdx) -> bool {
     const VALUES: [&str; 10] = [
         "java.lang.Class",
@@ -594,7 +594,7 @@ fn is_value(heap: &Heap, class: ClassIdx) -> bool {
     info.element.is_some() || VALUES.contains(&info.name.trim_end_matches("[]"))
 }
 
-/// Classes whose fields say nothing about who holds what.
+/// Classes whose fields do not explain which part of the program holds an object.
 pub(crate) fn is_plumbing(class: &str) -> bool {
     const PREFIXES: [&str; 7] = [
         "java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "dalvik.",

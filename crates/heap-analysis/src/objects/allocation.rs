@@ -1,4 +1,4 @@
-//! Which stacks allocated a set of objects: what a dump of the agent knows and no other does.
+//! The stacks that allocated a set of objects; only dumps of the agent have them.
 
 use crate::tables::group::trace_frames;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
@@ -35,7 +35,7 @@ pub struct AllocationSite {
     pub frames: Vec<String>,
 }
 
-/// The stacks that allocated `objects`, all of them of `class`; `None` if the dump knows none.
+/// The stacks that allocated `objects`, all of them of `class`; `None` if the dump has no stacks.
 pub fn allocated_by(
     heap: &Heap,
     class: ClassIdx,

@@ -24,7 +24,7 @@ impl Serialize for Address {
     }
 }
 
-/// An object, named so that a person knows what it is and a script can request more.
+/// An object, named so that a person recognises it and a script can query it further.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectRef {
     /// Its id.

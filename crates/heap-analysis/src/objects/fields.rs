@@ -1,5 +1,5 @@
-//! Looking into single objects by field name, and up the class hierarchy. A damaged or hostile
-//! dump can claim anything, a cycle of superclasses included, so every walk is bounded.
+//! Fields of single objects by name, and the class hierarchy. A damaged or hostile dump may contain anything,
+//! including a cycle of superclasses, so every walk is bounded.
 
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectView, Value};
 use hprof::{BasicType, ObjectId};

@@ -1,4 +1,4 @@
-//! One object, looked into: how answers name it ([`describe`]), its value in words ([`readable`]), its fields by
+//! One object: how answers name it ([`describe`]), its readable value ([`readable`]), its fields by
 //! name ([`fields`]), everything about it ([`object`]), the stack that allocated it ([`allocation`]),
 //! and whether it is a node of a tree or list (`nodes`).
 

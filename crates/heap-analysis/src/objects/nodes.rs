@@ -1,5 +1,5 @@
-//! Nodes of recursive structures: objects that hold further objects of their own class, as the entries of a tree or of a
-//! list do. All nodes of one structure are one thing, wherever in it they are.
+//! Nodes of recursive structures: objects that hold further objects of their own class, such as the entries of a tree
+//! or of a list. Analyses treat all nodes of one structure as one thing.
 
 use crate::objects::fields::is_subclass_of;
 use heap_graph::{Heap, ObjIdx, ObjectKind};

@@ -11,7 +11,7 @@ use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx, ObjectView, Value};
 use hprof::{BasicType, Bytes, ObjectId};
 use serde::Serialize;
 
-/// How much to give.
+/// How much to include.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectOptions {
     /// At most so many elements, references and dominated objects each.

@@ -1,4 +1,4 @@
-//! Values of the JDK's own types as their `toString` gives them: dates and times, big numbers,
+//! Values of the JDK's own types as their `toString` formats them: dates and times, big numbers,
 //! UUIDs, patterns, paths, addresses. Fields are read by name; a type whose fields are not the
 //! expected ones has no readable value.
 
@@ -10,7 +10,7 @@ use hprof::BasicType;
 /// Longest number, in 32-bit words, that is turned into decimal digits.
 const MAX_WORDS: usize = 32;
 
-/// Values within values: a zoned time has a local time, that has a date.
+/// Nesting of values: a zoned time contains a local time, which contains a date.
 const PARTS: u32 = 2;
 
 /// The readable value of an instance of the class called `class`, if it is one of those types.
@@ -18,7 +18,7 @@ pub(crate) fn value(heap: &Heap, object: ObjIdx, class: &str) -> Option<String> 
     part_of(heap, object, class, PARTS)
 }
 
-/// The value with so many levels of parts; a damaged dump may have a date that is its own part.
+/// The value with at most `parts` levels of nested values; a damaged dump may have a date that contains itself.
 fn part_of(heap: &Heap, object: ObjIdx, class: &str, parts: u32) -> Option<String> {
     let int = |name| field_int(heap, object, name);
     let part = |name| {
@@ -53,7 +53,7 @@ fn part_of(heap: &Heap, object: ObjIdx, class: &str, parts: u32) -> Option<Strin
         "java.math.BigInteger" => big_integer(heap, object),
         "java.math.BigDecimal" => {
             let digits = match int("intCompact")? {
-                // Whatever a damaged dump has there is read as a BigInteger.
+                // In a damaged dump this may be any object; it is read as a BigInteger.
                 i64::MIN => big_integer(heap, field_ref(heap, object, "intVal")?)?,
                 compact => compact.to_string(),
             };
@@ -73,7 +73,7 @@ fn part_of(heap: &Heap, object: ObjIdx, class: &str, parts: u32) -> Option<Strin
         "java.lang.StringBuilder" | "java.lang.StringBuffer" => builder(heap, object),
         "java.util.regex.Pattern" => text("pattern"),
         "java.util.Currency" => text("currencyCode"),
-        // No part of any other value.
+        // Only at the top: these are not parts of other values.
         "java.util.Optional" | "java.util.concurrent.atomic.AtomicReference" if parts == PARTS => {
             let inner = field_ref(heap, object, "value")?;
             // One level only: such values may hold each other.
@@ -132,7 +132,7 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
-/// A moment in UTC, `2026-11-21 08:18:25 UTC`; empty for none.
+/// A moment in UTC, `2026-11-21 08:18:25 UTC`; empty for 0.
 pub fn utc(timestamp_ms: u64) -> String {
     if timestamp_ms == 0 {
         return String::new();
@@ -148,7 +148,7 @@ pub fn utc(timestamp_ms: u64) -> String {
     )
 }
 
-/// `2026-11-21T08:18:25Z`, with as many digits of the second as there are, by threes.
+/// `2026-11-21T08:18:25Z`, with as many fractional digits as needed, in groups of three.
 fn instant(seconds: i64, nanos: i64) -> Option<String> {
     let (year, month, day) = civil(seconds.div_euclid(86_400));
     let rest = seconds.rem_euclid(86_400);
@@ -163,7 +163,7 @@ fn instant(seconds: i64, nanos: i64) -> Option<String> {
 }
 
 fn date(year: i64, month: i64, day: i64) -> Option<String> {
-    // What a damaged dump claims need not be a date.
+    // A damaged dump may have values that are not a date.
     let valid = (1..=12).contains(&month) && (1..=31).contains(&day);
     valid.then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
@@ -184,7 +184,7 @@ fn fraction(nanos: i64) -> String {
     }
 }
 
-/// Magnitude in big-endian words of 32 bits, with a sign.
+/// A number of a sign and a magnitude in big-endian words of 32 bits.
 fn big_integer(heap: &Heap, object: ObjIdx) -> Option<String> {
     let (_, bytes) = array(heap, field_ref(heap, object, "mag")?)?;
     let mut words: Vec<u32> = bytes
@@ -219,7 +219,7 @@ fn big_integer(heap: &Heap, object: ObjIdx) -> Option<String> {
     Some(text)
 }
 
-/// Digits with the point `scale` places from the right, as `toPlainString` writes them.
+/// Digits with the decimal point `scale` places from the right, as `toPlainString` writes them.
 fn scaled(digits: &str, scale: i64) -> Option<String> {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -238,7 +238,7 @@ fn scaled(digits: &str, scale: i64) -> Option<String> {
     Some(format!("{sign}{whole}.{rest}"))
 }
 
-/// The text in a StringBuilder: chars up to JDK 8, bytes with a coder since.
+/// The text in a StringBuilder: chars up to JDK 8, bytes with a coder since JDK 9.
 fn builder(heap: &Heap, object: ObjIdx) -> Option<String> {
     let count = usize::try_from(field_int(heap, object, "count")?)
         .ok()?
@@ -250,8 +250,8 @@ fn builder(heap: &Heap, object: ObjIdx) -> Option<String> {
     }
     let units = data.chunks_exact(2).take(count).map(|c| match element {
         BasicType::Char => u16::from_be_bytes([c[0], c[1]]),
-        // A byte array has the order of the machine, which the dump does not say; all that the
-        // JDK runs on today is little-endian.
+        // A byte array has the byte order of the machine, which the dump does not state; all machines that the JDK
+        // runs on today are little-endian.
         _ => u16::from_le_bytes([c[0], c[1]]),
     });
     Some(

@@ -1,6 +1,5 @@
 //! The chain of dominators of an object, each step with the field that leads to the next one.
-//! Needs neither the inbound references nor a pass over the dump: for every step only the object
-//! above is read.
+//! Needs neither the inbound references nor a pass over the dump: for every step only the object above it is read.
 
 use crate::objects::describe::{ObjectRef, describe};
 use heap_graph::{Dominator, Heap, HeapError, ObjIdx, ObjectKind, ObjectView};
@@ -20,12 +19,12 @@ pub struct Step {
     pub direct: bool,
 }
 
-/// Longest chain that is followed upwards; linked lists of millions of nodes exist, and no user
-/// reads that far.
+/// The longest chain that is followed upwards. Linked lists of millions of nodes exist, but no user reads a chain that
+/// long.
 pub const MAX_CHAIN: usize = 4096;
 
-/// The dominators of an object from the top of the tree down to and including the object. The
-/// flag says that the chain was longer than [`MAX_CHAIN`] and lacks its upper part.
+/// The dominators of an object from the top of the tree down to and including the object. The flag is true if the
+/// chain was longer than [`MAX_CHAIN`] and lacks its upper part.
 pub fn dominators_of(heap: &Heap, object: ObjIdx) -> (Vec<ObjIdx>, bool) {
     let mut chain = vec![object];
     let mut at = object;
@@ -58,8 +57,8 @@ pub fn steps(heap: &Heap, chain: &[ObjIdx]) -> Result<Vec<Step>, HeapError> {
     Ok(steps)
 }
 
-/// The reference by which one object holds another: the best-named one when there are several
-/// (a field before the class, the first element before later ones).
+/// The reference by which one object holds another: the most specific one if there are several (a field before the
+/// class, the first element before later ones).
 pub fn field_to(heap: &Heap, from: ObjIdx, to: ObjIdx) -> Result<Option<String>, HeapError> {
     if heap.kind(from) == ObjectKind::ObjectArray {
         // Arrays can have many millions of elements: look for the id instead of naming them all.

@@ -1,5 +1,5 @@
-//! Shortest paths to many objects, merged into one tree from the roots: what do they have in
-//! common? Paths share their beginnings, so what is known about one object is reused for the next.
+//! Shortest paths to many objects, merged into one tree from the roots, which shows what the paths have in common.
+//! Paths share their beginnings, so the known path of one object is reused for the next.
 
 use crate::leaks::root_kinds;
 use crate::objects::describe::{ObjectRef, describe};
@@ -16,30 +16,30 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 
-/// How many objects one search may visit before it is abandoned. Real paths are found within a
-/// few hundred; what needs more is held by half of the heap.
+/// How many objects one search may visit before it is abandoned. Most paths are found within a few hundred; a longer
+/// search usually means that half of the heap holds the object.
 const MAX_VISITS: usize = 100_000;
 
-/// How many objects all searches together may look at for paths that are the shortest ones. Ten
-/// thousand searches that each meet half of the heap would take hours; past this, the first way
-/// to a known path is taken, through dominators if the search does not find one at once.
+/// How many objects all searches together may visit to find the shortest paths. Ten thousand searches that each visit
+/// half of the heap would take hours. Beyond this limit, a search accepts the first connection to a known path, or
+/// follows dominators if it does not find one soon.
 pub const EXACT_VISITS: usize = 2_000_000;
 
-/// As [`MAX_VISITS`], past [`EXACT_VISITS`].
+/// As [`MAX_VISITS`], beyond [`EXACT_VISITS`].
 const FEW_VISITS: usize = 1_000;
 
-/// Finds shortest paths one after the other and remembers every way to a root it has seen.
+/// Finds shortest paths one after the other and caches every path to a root that it has found.
 struct Finder<'h> {
     heap: &'h Heap,
     pace: Pace<'h>,
     roots: Selection,
     holders: Holders<'h>,
-    /// Next object towards the root, and the distance to it. Roots map to themselves.
+    /// The next object towards the root, and the distance to the root. Roots map to themselves.
     known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
     visits: usize,
-    /// Objects that may be visited for paths that are the shortest ones.
+    /// Objects that may be visited while paths must be the shortest ones.
     exact: usize,
-    /// True once instances hold their classes.
+    /// True once instances count as holders of their classes.
     widened: bool,
 }
 
@@ -62,8 +62,8 @@ impl<'h> Finder<'h> {
         }
     }
 
-    /// A path from a root to the target, both included, which is the shortest one if the search for that ends within
-    /// its limits; empty if there is none.
+    /// A path from a root to the target, both included; empty if there is none. It is the shortest one if that search
+    /// ends within its limits.
     fn path(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
         if !self.known.contains_key(&target) {
             self.search(target)?;
@@ -90,9 +90,9 @@ impl<'h> Finder<'h> {
         Ok(path)
     }
 
-    /// Goes from the target to its dominators as long as each holds the one below, and searches from where none does.
-    /// In a tree whose nodes refer to their parents every search meets half of the nodes; their dominators are the
-    /// way up.
+    /// Goes up from the target as long as its dominator holds it directly, and starts a search at the last object
+    /// reached. In a tree whose nodes refer to their parents, every search visits half of the nodes; the dominators
+    /// lead up without a search.
     fn climb(&mut self, target: ObjIdx) -> Result<(), HeapError> {
         let mut chain = vec![target];
         let mut at = target;
@@ -175,7 +175,7 @@ impl<'h> Finder<'h> {
     }
 }
 
-/// What MAT's group analysis requests.
+/// The options of MAT's group analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeOptions {
     /// Share of the targets that a common path must cover.
@@ -184,7 +184,7 @@ pub struct MergeOptions {
     pub big_drop: f64,
 }
 
-/// Where the paths to a group of objects run together.
+/// The object where the paths to a group of objects meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonPoint {
     /// The last object that (nearly) all paths have in common.
@@ -222,7 +222,7 @@ pub fn common_point(
             Some((child, below)) if share(bytes(&below), bytes(&here)) >= options.big_drop => {
                 (at, here) = (child, below);
             }
-            // The end of the paths, or a big drop: the object above it is the point.
+            // The paths end here, or the retained size drops: the object above is the point.
             _ => return Ok(Some(CommonPoint { point: at, path })),
         }
     }
@@ -265,22 +265,22 @@ fn paths_to(
 pub struct MergedNode {
     /// Level, from 0 for the objects that are roots.
     pub depth: usize,
-    /// The object; of several ones that which retains most.
+    /// The object; if the node is several objects, the one that retains most.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// How many objects of its class this node is: those in the slots of an array are one node, and
-    /// so is what these hold by the same field.
+    /// How many objects of its class this node is: the objects in the slots of an array are one node, and so are the
+    /// objects that these hold by the same field.
     pub objects: u64,
     /// Kinds of root, on level 0.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
     /// The field of the object above that holds this one; `[*]` for any slot of an array.
     pub field: Option<String>,
-    /// How many of the asked objects are reached through here.
+    /// How many of the requested objects are reached through here.
     pub targets: u64,
     /// What those retain together: the sum over those that no other of them dominates.
     pub targets_retained: Bytes,
-    /// True for one of the asked objects itself.
+    /// True for one of the requested objects itself.
     pub is_target: bool,
     /// Children that are not in the list.
     pub omitted: u64,
@@ -299,9 +299,9 @@ pub struct MergedPaths {
     pub objects: u64,
     /// How many of them were followed.
     pub followed: u64,
-    /// How many of those no path leads to (with the exclusions).
+    /// How many of these no path leads to (with the exclusions).
     pub without_path: u64,
-    /// How many of these are reached by references that were excluded.
+    /// How many of these are reached only by excluded references.
     #[serde(skip_serializing_if = "is_zero")]
     pub by_excluded: u64,
     /// The tree from the roots.
@@ -313,7 +313,7 @@ pub struct MergedPaths {
 /// How much of the merged tree to give.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedOptions {
-    /// Most objects to follow; an even sample above.
+    /// The most objects to follow; of more, an even sample.
     pub max_paths: usize,
     /// Levels.
     pub depth: usize,
@@ -321,12 +321,12 @@ pub struct MergedOptions {
     pub top: usize,
     /// References that do not count.
     pub exclude: Exclusions,
-    /// Objects that may be visited for shortest paths, [`EXACT_VISITS`] as a rule; past it the first
-    /// way to a known path is taken.
+    /// Objects that may be visited for shortest paths, [`EXACT_VISITS`] by default; beyond it the first connection to
+    /// a known path is used.
     pub exact: usize,
 }
 
-/// The merged shortest paths to some objects; `name` says what they are.
+/// The merged shortest paths to some objects; `name` describes them.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control cancels.
@@ -373,18 +373,18 @@ struct Branch<'p> {
     paths: Vec<&'p [ObjIdx]>,
 }
 
-/// What objects are one branch by.
+/// What decides whether objects are one branch.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Key {
     Object(ObjIdx),
     /// The slots of arrays that hold objects of a class.
     Slots(ClassIdx),
-    /// A field of many objects, and the class of what is in it.
+    /// A field of many objects, and the class of the objects in it.
     Field(Option<String>, ClassIdx),
 }
 
-/// The next level of a branch. The slots of an array are not distinguished, nor is what the objects
-/// in them hold by the same field: `[*] -> Node -> val` is one way and not ten thousand.
+/// The next level of a branch. The slots of an array are not distinguished, nor are the objects that the elements hold
+/// by the same field: `[*] -> Node -> val` is one path, not ten thousand.
 fn branches<'p>(
     heap: &Heap,
     above: &Branch<'p>,

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cell::{Cell, OnceCell};
 
-/// Referents that paths may be asked not to go through.
+/// Kinds of references that paths may exclude.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Exclusions {
     /// Soft references.
@@ -39,11 +39,11 @@ impl Exclusions {
     /// The words that [`Exclusions::to_try`] takes.
     pub const WORDS: [&str; 6] = ["none", "all", "soft", "weak", "final", "phantom"];
 
-    /// The ones to try one after the other: those of `text` (`none`, `all`, or some of `soft`, `weak`,
-    /// `final`, `phantom` with commas), else all and then none.
+    /// The exclusions to try one after the other: those in `text` (`none`, `all`, or some of `soft`, `weak`, `final`,
+    /// `phantom`, separated by commas); without a text, all and then none.
     ///
     /// # Errors
-    /// What is not such a word, and what was expected.
+    /// The word that is invalid, and the expected ones.
     pub fn to_try(text: Option<&str>) -> Result<Vec<Exclusions>, String> {
         let Some(text) = text else {
             return Ok(vec![Exclusions::ALL, Exclusions::default()]);
@@ -88,7 +88,7 @@ impl Exclusions {
 pub struct PathOptions {
     /// How many paths; the shortest ones first.
     pub count: usize,
-    /// References that do not count.
+    /// References that paths do not use.
     pub exclude: Exclusions,
 }
 
@@ -106,9 +106,9 @@ pub struct Path {
 pub struct Paths {
     /// The object.
     pub target: crate::objects::describe::ObjectRef,
-    /// References that did not count.
+    /// References that paths did not use.
     pub exclude: Exclusions,
-    /// False when it is garbage: then there is no path.
+    /// False when it is unreachable: then there is no path.
     pub reachable: bool,
     /// Shortest paths, each from another last object before the common part, shortest first.
     pub paths: Vec<Path>,
@@ -121,19 +121,21 @@ pub(crate) fn root_set(heap: &Heap) -> Selection {
     Selection::of(heap, heap.roots().iter().map(|r| r.object))
 }
 
-/// Classes of which [`Holders`] finds the instances, each in a pass over the class column.
+/// The number of classes for which [`Holders`] finds the instances, each in a pass over the class column.
 const CLASSES: u32 = 200;
-/// Look-ups of the instances of a class that walk over all objects.
+/// The number of lookups of a class's instances that each walk over all objects.
 const WALKS: u32 = 4;
 
-/// The objects that hold an object, leaving out excluded referents. A class that nothing else
-/// holds is held by its instances.
+/// The objects that hold an object, without excluded referents. A class that no other object holds is held by its
+/// instances.
 pub(crate) struct Holders<'h> {
     heap: &'h Heap,
     exclude: Exclusions,
-    /// Classes whose instances are holders although others are, too: when those lead to no root.
+    /// For how many more classes the instances count as holders even if other objects hold the class. This is needed
+    /// when those lead to no root.
     classes: Cell<u32>,
-    /// How many classes' instances were looked up, and the instances of all classes after [`WALKS`] look-ups.
+    /// How often the instances of a class were looked up. After [`WALKS`] lookups, `by_class` lists those of all
+    /// classes.
     asked: Cell<u32>,
     by_class: OnceCell<ObjectsByClass>,
     reference_class: Vec<bool>,
@@ -154,7 +156,7 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// From now on instances hold their class even if something else does.
+    /// From now on, instances are holders of their class even if other objects hold it.
     pub(crate) fn with_instances(&self) {
         self.classes.set(CLASSES);
     }
@@ -200,8 +202,8 @@ impl<'h> Holders<'h> {
     }
 }
 
-/// The shortest paths from roots to an object; through the instances of a class only where nothing
-/// else leads to a root. It may look at every object of the heap.
+/// The shortest paths from roots to an object; through the instances of a class only if no other path leads to a root.
+/// It may visit every object of the heap.
 ///
 /// # Errors
 /// [`HeapError::Cancelled`] soon after the control cancels.
@@ -214,8 +216,8 @@ pub fn to_roots(
     from_roots(heap, target, options, &root_set(heap), control)
 }
 
-/// The shortest path that does not start at what only native code holds, if there is one, else the
-/// shortest one: a binder has a JNI global as long as another process knows it.
+/// The shortest path that does not start at an object that only native code holds; if there is none, the shortest
+/// path. A binder has a JNI global as long as another process refers to it.
 pub(crate) fn best_path(
     heap: &Heap,
     target: ObjIdx,
@@ -280,7 +282,7 @@ fn search(
             if paths.len() >= options.count {
                 break;
             }
-            // What holds a root does not matter for this path.
+            // Holders of a root do not belong to the path.
             continue;
         }
         for holder in holders.of(object)? {

@@ -1,15 +1,15 @@
-//! What some objects retain together: the sum over those that no other of them dominates.
+//! What some objects retain together: the sum over the objects that none of the others dominates.
 
 use crate::pace::Pace;
 use heap_graph::{Dominator, Heap, HeapError, ObjIdx};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Of every so many-th object that is passed on the way up, what is above it is remembered: of all, a list of millions would take
-/// more memory than the heap's index.
+/// One in this many objects on the way up is cached with its result: caching all of them would take more memory than
+/// the heap's index if the chain is a list of millions.
 const REMEMBERED: u64 = 32;
 
-/// Of each of some objects the nearest other one that dominates it.
+/// For each of some objects, the nearest other one that dominates it.
 pub(super) struct Above(FxHashMap<ObjIdx, ObjIdx>);
 
 impl Above {

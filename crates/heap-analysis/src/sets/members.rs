@@ -1,4 +1,4 @@
-//! The objects of a set: listed page by page, counted by group, and who dominates them.
+//! The objects of a set: listed page by page, counted by group, and their dominators.
 
 use crate::objects::describe::{ObjectRef, describe, scalar_text, value_of};
 use crate::objects::fields::lineage;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Objects {
     /// The set, as text.
     pub set: String,
-    /// All of it.
+    /// Sums over the whole set.
     pub total: Total,
     /// How many objects come before this page.
     pub offset: u64,
@@ -33,7 +33,7 @@ pub struct Member {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Where the object has no readable value: the first of its fields that have one, in the order of the dump.
+    /// If the object has no readable value: the first of its fields that have one, in the order of the dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldText>,
 }
@@ -47,7 +47,7 @@ pub struct FieldText {
     pub value: String,
 }
 
-/// How many fields distinguish an object from others of its class.
+/// The number of fields that are shown to distinguish an object from others of its class.
 const FIELDS: usize = 3;
 
 fn member(heap: &Heap, object: ObjIdx) -> Member {
@@ -144,14 +144,14 @@ pub fn page(
     }
 }
 
-/// A histogram of some objects, without what the groups retain: that takes longer to find out.
+/// A histogram of some objects without the retained sizes of the groups, which take longer to compute.
 pub fn counts_of(heap: &Heap, set: &Selection, options: &HistogramOptions) -> Histogram {
     let groups = Groups::new(heap, set, options.by);
     rows_of(heap, set, &groups, None, options)
 }
 
-/// A histogram of some objects. What a row retains is the sum over its members that no other member
-/// of the row dominates.
+/// A histogram of some objects. The retained size of a row is the sum over its members that no other member of the row
+/// dominates.
 pub fn histogram_of(heap: &Heap, set: &Selection, options: &HistogramOptions) -> Histogram {
     let groups = Groups::new(heap, set, options.by);
     let retained = climbed(heap, set, &groups).unwrap_or_else(|| {
@@ -219,14 +219,13 @@ fn rows_of(
     page_of(&full, options)
 }
 
-/// Which groups each object belongs to. Objects of one unit (their class, Android heap or site) belong
-/// to the same ones.
+/// The groups of each object. Objects of one unit (their class, Android heap or site) belong to the same groups.
 struct Groups<'h> {
     heap: &'h Heap,
     columns: Columns<'h>,
     by: GroupBy,
     keys: Vec<GroupKey>,
-    /// The group of each unit; by superclass, the one of the class itself.
+    /// The group of each unit; when grouping by superclass, the group of the class itself.
     of_unit: Vec<u32>,
     heaps: FxHashMap<&'h str, usize>,
     sites: FxHashMap<Serial, usize>,
@@ -313,15 +312,15 @@ impl<'h> Groups<'h> {
     }
 }
 
-/// Steps that may be climbed for each object of the heap before a walk over the whole dominator tree
-/// is cheaper: a step is a third of the work, and is shared among threads.
+/// Steps per object of the heap that may be climbed before a walk over the whole dominator tree is cheaper: a step is
+/// a third of the work, and threads share the steps.
 const STEPS: u64 = 4;
 
 /// Steps that a worker climbs before it adds them to the shared count.
 const UNTOLD: u64 = 1 << 12;
 
-/// What each group retains: the sum over members above which there is no other of the group, found by
-/// climbing from each member. `None` when a walk over the tree is cheaper.
+/// What each group retains: the sum over members that have no other member of the group above them, found by climbing
+/// from each member. `None` when a walk over the tree is cheaper.
 fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>> {
     let columns = heap.columns();
     let budget = heap.len().saturating_mul(STEPS).max(UNTOLD);
@@ -346,14 +345,14 @@ fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>
                 if set.contains(at) {
                     of.clear();
                     groups.of(at, &mut of);
-                    // More than one step where a dump has unrealistically deep hierarchies.
+                    // Counts as more than one step only if a dump has unrealistically deep hierarchies.
                     untold += (open.len() * of.len() / 64) as u64;
                     open.retain(|group| !of.contains(group));
                     if open.is_empty() {
                         break;
                     }
                 } else if set.is_closed() {
-                    // Nothing above this one is a member.
+                    // No object above this one is a member.
                     break;
                 }
             }
@@ -373,10 +372,10 @@ fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>
 /// The objects of one class that immediately dominate members of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DominatorClass {
-    /// Their class; `<roots>` for members that nothing but roots keeps.
+    /// Their class; `<roots>` for members that no object dominates.
     #[serde(flatten)]
     pub key: GroupKey,
-    /// How many they are.
+    /// Number of dominators.
     pub dominators: u64,
     /// Members they dominate.
     pub dominated: u64,
@@ -386,7 +385,7 @@ pub struct DominatorClass {
     pub dominated_shallow: Bytes,
 }
 
-/// Who keeps the members of a set alive, by class.
+/// The objects that immediately dominate the members of a set, by class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImmediateDominators {
     /// The set, as text.
@@ -397,7 +396,7 @@ pub struct ImmediateDominators {
     pub rows: Vec<DominatorClass>,
 }
 
-/// Dominators of one class, and what of the set they dominate.
+/// Dominators of one class, and the members of the set that they dominate.
 #[derive(Clone, Copy, Debug, Default)]
 struct DominatorSum {
     dominators: u64,
@@ -415,8 +414,8 @@ impl DominatorSum {
     }
 }
 
-/// By class number, the virtual root last. `seen` has a bit for every object, so that each
-/// dominator counts once, whichever worker meets it first.
+/// By class number, the virtual root last. `seen` has a bit for every object, so that each dominator counts once even
+/// if several workers find it.
 fn dominator_sums(
     columns: &Columns<'_>,
     members: &mut dyn Iterator<Item = ObjIdx>,
@@ -455,8 +454,8 @@ fn dominator_sums(
     sums
 }
 
-/// The immediate dominators by class; a dominator whose class name matches `skip` gives way to
-/// its own dominator (as MAT's `immediate_dominators -skip java.*`).
+/// The immediate dominators by class; a dominator whose class name matches `skip` is replaced by its own dominator (as
+/// MAT's `immediate_dominators -skip java.*`).
 pub fn immediate_dominators(
     heap: &Heap,
     name: String,

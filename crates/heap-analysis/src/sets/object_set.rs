@@ -1,4 +1,4 @@
-//! A set of objects with a dense number for each member, and what the walks over contents share.
+//! A set of objects with a dense number for each member, and helpers of the walks over contents.
 
 use heap_graph::{Bits, ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectSet {
     bits: Bits,
-    /// Members before each word.
+    /// Number of members before each word.
     before: Vec<u64>,
     len: usize,
 }
@@ -74,7 +74,7 @@ impl<A: ContentVisitor, B: ContentVisitor> ContentVisitor for Both<A, B> {
     }
 }
 
-/// Lists one after the other. The first one grows, so that only one other is there twice.
+/// Concatenates lists. The first one grows, so that at most one other list exists twice at a time.
 pub(crate) fn chained<T>(lists: impl Iterator<Item = Vec<T>>) -> Vec<T> {
     lists
         .reduce(|mut all, mut one| {
@@ -137,13 +137,13 @@ impl Place {
     }
 }
 
-/// A hash by which contents are compared. It is another one in each run, so that no file is made to have collisions.
+/// A hash to compare contents. It differs in each run, so that no file can be crafted to cause collisions.
 pub(crate) fn content_hash(tag: u64, bytes: &[u8]) -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     XxHash3_64::oneshot_with_seed(SEED.wrapping_add(tag), bytes)
 }
 
-/// A hash that is the same on every run and has no cheap collisions: SipHash with fixed keys.
+/// A hash that is the same in every run and has no cheap collisions: SipHash with fixed keys.
 pub(crate) fn hash_of(tag: u64, bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u64(tag);
@@ -151,7 +151,7 @@ pub(crate) fn hash_of(tag: u64, bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Whether an object counts: all do, or the reachable ones.
+/// Whether an object counts: with `all` every object does, otherwise only reachable ones.
 #[inline]
 pub(crate) fn counts(columns: &Columns<'_>, all: bool, object: ObjIdx) -> bool {
     all || columns.is_reachable(object)

@@ -1,5 +1,5 @@
-//! Chosen objects of a heap: one bit per object, so that a set of half the heap is as handy as one of
-//! three. Work on large sets is shared among threads.
+//! Chosen objects of a heap: one bit per object, so that a set of half the heap costs no more than a set of three
+//! objects. Threads share the work on large sets.
 
 use crate::tables::ranking::Largest;
 use heap_graph::{Bits, Columns, Heap, ObjIdx};
@@ -16,7 +16,7 @@ pub struct Selection {
     closed: bool,
 }
 
-/// Words that are not worth a thread of their own: 64 objects each.
+/// A number of words, of 64 objects each, for which more threads are not worthwhile.
 const FEW_WORDS: usize = 1 << 8;
 
 impl Selection {
@@ -34,7 +34,7 @@ impl Selection {
         set
     }
 
-    /// The objects that pass a test, which is asked about all of them.
+    /// The objects that pass a test, which runs for all of them.
     pub fn by(heap: &Heap, test: impl Fn(&Columns<'_>, ObjIdx) -> bool + Sync) -> Selection {
         let columns = heap.columns();
         let words = heap.len().div_ceil(64) as usize;
@@ -54,8 +54,8 @@ impl Selection {
         Selection::of_bits(Bits::of_words(words))
     }
 
-    /// As [`by`](Self::by), but asks about some objects only: `windows` of as many objects each, spread evenly
-    /// over the heap.
+    /// As [`by`](Self::by), but tests only some objects: `windows` ranges of `each` objects, spread evenly over the
+    /// heap.
     pub(crate) fn by_some(
         heap: &Heap,
         windows: u64,
@@ -112,7 +112,7 @@ impl Selection {
         self.bits.contains(object.0)
     }
 
-    /// Adds an object; false when it was there already, or is none of the heap.
+    /// Adds an object; false if it is a member already or not an object of the heap.
     pub fn insert(&mut self, object: ObjIdx) -> bool {
         let new = self.bits.insert(object.0);
         self.len += u64::from(new);
@@ -120,7 +120,7 @@ impl Selection {
         new
     }
 
-    /// Keeps what is in the other set as well.
+    /// Keeps only members that are in the other set as well.
     pub(crate) fn keep(&mut self, other: &Selection) {
         self.bits.keep(&other.bits);
         *self = Selection::of_bits(std::mem::take(&mut self.bits));
@@ -131,8 +131,8 @@ impl Selection {
         self.bits.members(0..self.words()).map(ObjIdx)
     }
 
-    /// Works through the members on several threads: `work` gets some of them, by number. What it gave
-    /// comes in the order of members.
+    /// Processes the members on several threads: `work` gets some of them, in the order of their numbers. The results
+    /// are in the order of members.
     pub(crate) fn in_parts<T: Send>(
         &self,
         heap: &Heap,
@@ -169,13 +169,12 @@ impl Selection {
         joined.map_or_else(Vec::new, Largest::into_sorted)
     }
 
-    /// The members and everything below them in the dominator tree, level by level: the lists of the
-    /// index are read in their order. Deep and narrow parts (chains of millions exist) are followed
-    /// object by object.
+    /// The members and everything below them in the dominator tree, level by level, so that the lists of the index are
+    /// read in their order. Deep and narrow parts (chains of millions exist) are followed object by object.
     pub(crate) fn with_all_below(&self, heap: &Heap) -> Selection {
         let words = self.bits.words();
         let found: Vec<AtomicU64> = words.iter().map(|w| AtomicU64::new(*w)).collect();
-        // True for what was not there.
+        // True if the object was not a member yet.
         let add = |words: &[AtomicU64], object: ObjIdx| {
             let bit = 1 << (object.0 % 64);
             let word = words.get((object.0 / 64) as usize);
@@ -214,7 +213,7 @@ fn plain(words: Vec<AtomicU64>) -> Bits {
     Bits::of_words(words.into_iter().map(AtomicU64::into_inner).collect())
 }
 
-/// Cuts `0..words` among threads; what each gave comes in order.
+/// Splits `0..words` among threads; the results are in the order of the ranges.
 fn in_parts<T: Send>(heap: &Heap, words: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     let parts = heap.thread_count().min(words / FEW_WORDS).max(1);
     let cut = |n: usize| words * n / parts;

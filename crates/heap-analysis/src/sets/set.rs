@@ -20,11 +20,11 @@ use thiserror::Error;
 pub enum SetSpec {
     /// `all`: every object.
     All,
-    /// `unreachable`: the garbage.
+    /// `unreachable`: the unreachable objects.
     Unreachable,
-    /// `roots` or `roots:KIND`: what root records name.
+    /// `roots` or `roots:KIND`: the objects that root records name.
     Roots(Option<HeapTag>),
-    /// `object:0x1,0x2`: these.
+    /// `object:0x1,0x2`: the objects with these ids.
     Objects(Vec<ObjectId>),
     /// `class:NAME` or `class:0xID`: objects of exactly this class.
     Class(String),
@@ -42,21 +42,20 @@ pub enum SetSpec {
     Stack(ObjectId),
     /// `SET and SET`: members of both.
     And(Vec<SetSpec>),
-    /// `in:SET`: what refers to a member.
+    /// `in:SET`: the objects that refer to a member.
     In(Box<SetSpec>),
-    /// `out:SET`: what a member refers to, its class excepted.
+    /// `out:SET`: the objects that a member refers to, except its class.
     Out(Box<SetSpec>),
-    /// `dominated:SET`: what members immediately dominate.
+    /// `dominated:SET`: the objects that members immediately dominate.
     Dominated(Box<SetSpec>),
     /// `dominators:SET`: the immediate dominators of the members.
     Dominators(Box<SetSpec>),
-    /// `retained:SET`: everything below the members in the dominator tree, and the members. Of one
-    /// object this is its retained set; of several, at least what they retain together.
+    /// `retained:SET`: the members and everything below them in the dominator tree. For one object this is its
+    /// retained set; for several, they may retain more together.
     Retained(Box<SetSpec>),
-    /// `sql:(TEXT)`, `oql:(TEXT)`, `jhat:(TEXT)`, or `query:(TEXT)` in the dialect that the text
-    /// shows: the objects that a query gives. In TEXT `%28` stands for a parenthesis. A caller that
-    /// can answer queries puts [`Objects`](Self::Objects) in its place, see
-    /// [`resolve`](Self::resolve).
+    /// `sql:(TEXT)`, `oql:(TEXT)`, `jhat:(TEXT)`, or `query:(TEXT)`, whose dialect is detected from the text: the
+    /// objects that a query returns. In TEXT `%28` stands for a parenthesis. A caller that can run queries replaces it
+    /// by [`Objects`](Self::Objects), see [`resolve`](Self::resolve).
     Query {
         /// The word: `sql`, `oql`, `jhat` or `query`.
         dialect: &'static str,
@@ -68,10 +67,10 @@ pub enum SetSpec {
 /// Why there is no such set.
 #[derive(Debug, Error)]
 pub enum SetError {
-    /// The text is no set.
+    /// The text does not describe a set.
     #[error("{0}: expected a set such as class:NAME, object:0xID or retained:class:NAME")]
     Unreadable(String),
-    /// No roots are called so.
+    /// No kind of root has this name.
     #[error("{0}")]
     Kind(String),
     /// Nothing in the dump is called so; with a similar set that it has.
@@ -97,7 +96,7 @@ fn hint(similar: Option<&str>) -> String {
 /// Gives the objects of a query; gets the word before it and its text.
 pub type Ask<'a, E> = dyn FnMut(&'static str, &str) -> Result<Vec<ObjectId>, E> + 'a;
 
-/// Words and parentheses inside each other: no question needs more.
+/// The deepest nesting of words and parentheses; no useful set needs more.
 const MAX_NESTING: usize = 16;
 
 /// The words before a query.
@@ -173,7 +172,7 @@ impl SetSpec {
         })
     }
 
-    /// The same set with the objects of each query in the query's place; `ask` answers them.
+    /// The same set with each query replaced by its objects; `ask` runs the queries.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -195,7 +194,7 @@ impl SetSpec {
         })
     }
 
-    /// True when it asks who refers to its members, which takes a pass over the dump once.
+    /// True when the set contains referrers, which need one pass over the dump.
     pub fn needs_referrers(&self) -> bool {
         match self {
             SetSpec::In(_) => true,
@@ -209,7 +208,7 @@ impl SetSpec {
     }
 }
 
-/// The signs that a query in a set cannot have as they are.
+/// The characters that a query in a set must escape.
 const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('(', "%28"), (')', "%29")];
 
 fn escaped(text: &str) -> String {
@@ -223,7 +222,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// The other way; a percent sign that begins no escape stands for itself.
+/// Removes the escapes; a percent sign that begins no escape stands for itself.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -238,7 +237,7 @@ fn unescaped(text: &str) -> String {
     out + rest
 }
 
-/// The parts between those ` and ` that are in no parentheses.
+/// The parts between each ` and ` that is outside of parentheses.
 fn conjuncts(text: &str) -> Vec<&str> {
     const AND: &str = " and ";
     let mut parts = Vec::new();
@@ -258,7 +257,7 @@ fn conjuncts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A set as it stands behind a word: several in parentheses.
+/// A set as it is written after a word: in parentheses if it has several parts.
 struct Inner<'s>(&'s SetSpec);
 
 impl fmt::Display for Inner<'_> {
@@ -302,7 +301,7 @@ impl fmt::Display for SetSpec {
     }
 }
 
-/// The classes that a name or id means; several loaders may have one of the same name.
+/// The classes with a name or id; several loaders may define classes of the same name.
 pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
     let id = name.parse::<ObjectId>().ok();
     let readable = hprof::readable_class_name(name);
@@ -318,7 +317,7 @@ pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
         .collect()
 }
 
-/// Whether an object is in a set that is known by looking at the object alone.
+/// Decides whether an object is in a set by examining only the object.
 type Test<'h> = Box<dyn Fn(&Columns<'_>, ObjIdx) -> bool + Sync + 'h>;
 
 /// The heap of objects of a dump that names no heaps.
@@ -413,7 +412,7 @@ fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<
     }))
 }
 
-/// The members of a set. Groups count reachable objects only, or with `all` every object.
+/// The members of a set. Groups have reachable objects only, or with `all` every object.
 pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetError> {
     let columns = heap.columns();
     let counts = |o: &ObjIdx| all || columns.is_reachable(*o);
@@ -463,11 +462,11 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
 /// How much of a heap [`some`] examines.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Places of the heap, spread evenly.
+    /// Ranges of objects, spread evenly over the heap.
     pub windows: u64,
-    /// Objects at each.
+    /// Objects in each range.
     pub each: u64,
-    /// Members of which references are requested; a hundred times as many are followed downwards.
+    /// Members whose references are read; a hundred times as many are followed downwards.
     pub ask: usize,
 }
 
@@ -482,9 +481,9 @@ impl Default for Look {
     }
 }
 
-/// Some members of a set, found without looking at every object of the heap: the first thing to show of
-/// a large one. Whatever it has is in [`members`]. `None` when it would not be quicker, or what the
-/// set is made of cannot be found in part.
+/// Some members of a set, found without examining every object of the heap: the first page of a large set. All of them
+/// are in [`members`]. `None` if this would not be faster, or if the sets that it consists of cannot be found
+/// partially.
 ///
 /// # Errors
 /// As [`members`].
@@ -551,7 +550,7 @@ pub fn some(
     }))
 }
 
-/// What refers to some objects.
+/// The objects that refer to some objects.
 fn holders(
     heap: &Heap,
     objects: impl Iterator<Item = ObjIdx>,
@@ -566,7 +565,7 @@ fn holders(
     Ok(found)
 }
 
-/// What some objects refer to, their classes excepted.
+/// The objects that some objects refer to, except their classes.
 fn referents(heap: &Heap, objects: impl Iterator<Item = ObjIdx>) -> Result<Selection, SetError> {
     let mut found = Selection::none(heap);
     for object in objects {
@@ -579,7 +578,7 @@ fn referents(heap: &Heap, objects: impl Iterator<Item = ObjIdx>) -> Result<Selec
     Ok(found)
 }
 
-/// What immediately dominates some objects.
+/// The objects that immediately dominate some objects.
 fn dominators(heap: &Heap, objects: impl Iterator<Item = ObjIdx>) -> Selection {
     let columns = heap.columns();
     let above = objects.filter_map(|o| match columns.dominator(o) {

@@ -1,9 +1,9 @@
 //! A heap as tables of plain columns, for programs that compare many dumps: totals, classes, leak
 //! suspects, allocation sites; on request all objects and references.
 //!
-//! Every table begins with `service`, `dump` and `timestamp_ms`, so that the rows of many dumps can
-//! lie in one table. Object ids are numbers here. Objects and references come in pieces: memory for
-//! one piece, one walk over the contents each.
+//! Every table begins with `service`, `dump` and `timestamp_ms`, so that one table can have the rows of many dumps.
+//! Object ids are numbers here. Objects and references are written in pieces; each piece takes memory for its rows and
+//! one walk over the contents.
 
 use crate::compare::check::Baseline;
 use crate::compare::identity::stable_name;
@@ -17,14 +17,14 @@ use hprof::Serial;
 pub enum Values {
     /// Texts.
     Text(Vec<String>),
-    /// Whole numbers; ids too, as they are in the file.
+    /// Whole numbers; also object ids, as in the file.
     Number(Vec<i64>),
-    /// Shares.
+    /// Shares from 0 to 1.
     Real(Vec<f64>),
 }
 
 impl Values {
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(v) => v.len(),
@@ -33,7 +33,7 @@ impl Values {
         }
     }
 
-    /// True without any.
+    /// True when there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,12 +64,12 @@ impl Table {
     }
 }
 
-/// Which dump the rows are about.
+/// The dump that the rows come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The program; empty if not given.
     pub service: String,
-    /// The dump.
+    /// The name of the dump.
     pub dump: String,
 }
 
@@ -185,7 +185,7 @@ fn classes(heap: &Heap, origin: &Origin) -> Table {
     )
 }
 
-/// Only for dumps that know where objects were allocated; most have a single serial for all.
+/// Only for dumps with allocation sites; most dumps have one serial for all objects.
 fn sites(heap: &Heap, origin: &Origin) -> Result<Table, HeapError> {
     let known = (1..64).any(|n| !heap.trace(Serial(n)).is_empty());
     let options = HistogramOptions {
@@ -220,7 +220,7 @@ fn sites(heap: &Heap, origin: &Origin) -> Result<Table, HeapError> {
     ))
 }
 
-/// Rows of a piece.
+/// Number of rows in a piece.
 const PIECE: usize = 1 << 19;
 
 fn kind_name(kind: ObjectKind) -> &'static str {
@@ -232,8 +232,8 @@ fn kind_name(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// All reachable objects (`all`: the others too) as pieces of the table `objects`: `id`, `class`,
-/// `kind`, `shallow`, `retained`, `dominator` (0 for none).
+/// All reachable objects (with `all` also unreachable ones) as pieces of the table `objects`: `id`, `class`, `kind`,
+/// `shallow`, `retained`, `dominator` (0 for none).
 pub fn objects<E: From<HeapError>>(
     heap: &Heap,
     origin: &Origin,
@@ -244,7 +244,7 @@ pub fn objects<E: From<HeapError>>(
         .all_ids()
         .filter(|(o, _)| all || heap.is_reachable(*o))
         .peekable();
-    // Once even without rows: an empty table has columns too.
+    // Runs once even without rows, because an empty table also has columns.
     loop {
         let rows: Vec<(ObjIdx, u64)> = ids.by_ref().take(PIECE).map(|(o, id)| (o, id.0)).collect();
         let name = |o: ObjIdx| heap.class(heap.class_of(o)).name.clone();

@@ -1,6 +1,6 @@
-//! A subset of a dump as a dump: chosen objects, or what they retain. References that lead out of the
-//! subset become null; classes, names and stacks stay; root records stay where they name an object
-//! of the subset, and what no root of the subset reaches gets one of unknown kind.
+//! A subset of a dump as a dump: chosen objects, or what they retain. References to objects outside the subset become
+//! null. Classes, names and stacks stay. Root records stay if they name an object of the subset; an object that no
+//! root of the subset reaches gets a root of unknown kind.
 
 use crate::sets::object_set::ObjectSet;
 use heap_graph::{Dominator, Heap, LayoutModel, ObjIdx};
@@ -14,23 +14,23 @@ use rustc_hash::FxHashMap;
 pub struct Extract<'h> {
     heap: &'h Heap,
     wanted: ObjectSet,
-    /// Objects of the subset that nothing of the subset dominates.
+    /// Objects of the subset that no object of the subset dominates.
     tops: Vec<ObjIdx>,
     /// Offsets of references by class id.
     references: FxHashMap<u64, Vec<u32>>,
     objects: u64,
-    /// The sizes of its objects, which their distances do not show.
+    /// The sizes of its objects, which cannot be derived from their distances in the extract.
     sizes: Option<MeasuredSizes>,
 }
 
 impl<'h> Extract<'h> {
-    /// These objects; with `retained` everything that they dominate too.
+    /// The subset of these objects; with `retained` also everything that they dominate.
     pub fn new(heap: &'h Heap, objects: &[ObjIdx], retained: bool) -> Extract<'h> {
         let mut members: Vec<ObjIdx> = objects.to_vec();
         if retained {
             let mut stack = members.clone();
             let mut seen = ObjectSet::new(heap.len(), members.iter().copied());
-            // What one chosen object dominates, another one may be: each subtree once.
+            // One chosen object may dominate another: visit each subtree once.
             stack.retain(|o| !above(heap, *o).any(|a| seen.rank(a).is_some()));
             members.clone_from(&stack);
             while let Some(object) = stack.pop() {
@@ -73,7 +73,7 @@ impl<'h> Extract<'h> {
         }
     }
 
-    /// Objects of the subset, class objects among them or not.
+    /// The number of objects of the subset, whether or not class objects are among them.
     pub fn objects(&self) -> u64 {
         self.objects
     }
@@ -86,8 +86,8 @@ impl<'h> Extract<'h> {
         })
     }
 
-    /// Clears the references in a table of a CLASS_DUMP whose entries have keys of `key` bytes; gives
-    /// the offset behind it.
+    /// Clears the references in a table of a CLASS_DUMP whose entries have keys of `key` bytes; returns the offset
+    /// after it.
     fn values(
         &self,
         bytes: &mut [u8],
@@ -113,7 +113,7 @@ impl<'h> Extract<'h> {
     }
 }
 
-/// The sizes of these objects, as the heap has measured them.
+/// The sizes of these objects, as the heap measured them.
 fn sizes(heap: &Heap, members: &[ObjIdx]) -> Option<MeasuredSizes> {
     let layout = &heap.summary().layout;
     if layout.model != LayoutModel::Measured {
@@ -121,7 +121,7 @@ fn sizes(heap: &Heap, members: &[ObjIdx]) -> Option<MeasuredSizes> {
     }
     let mut classes: Vec<u32> = members.iter().map(|o| heap.class_of(*o).0).collect();
     let all = heap.classes();
-    // Class objects are instances of it, with their static fields.
+    // Class objects are instances of `java.lang.Class`, with their static fields.
     classes.extend((0..all.len() as u32).filter(|n| all[*n as usize].name == "java.lang.Class"));
     classes.sort_unstable();
     classes.dedup();
@@ -138,7 +138,7 @@ fn sizes(heap: &Heap, members: &[ObjIdx]) -> Option<MeasuredSizes> {
     })
 }
 
-/// The dominators of an object, the nearest first.
+/// The dominators of an object, the nearest one first.
 fn above(heap: &Heap, object: ObjIdx) -> impl Iterator<Item = ObjIdx> + '_ {
     std::iter::successors(Some(object), |o| match heap.dominator(*o) {
         Dominator::Object(above) => Some(above),
@@ -155,7 +155,7 @@ impl Rewriter for Extract<'_> {
     fn first(&self) -> Option<(u8, Vec<u8>)> {
         let sizes = self.sizes.as_ref()?;
         let ids = self.heap.id_size();
-        // No text of a dump has this id.
+        // An id that no text of a dump has.
         let mut body = vec![0xff; ids.bytes()];
         body.extend_from_slice(sizes.to_text().as_bytes());
         Some((RecordTag::Utf8 as u8, body))
@@ -163,7 +163,7 @@ impl Rewriter for Extract<'_> {
 
     fn record(&self, record: &RawRecord<'_>, _: &mut Vec<u8>) -> Edit {
         match record.decode(self.heap.id_size()) {
-            // Of the dump that this one is a part of.
+            // The sizes of the original dump.
             Some(Record::Utf8 { bytes, .. })
                 if self.sizes.is_some() && MeasuredSizes::parse(bytes).is_some() =>
             {
@@ -210,7 +210,7 @@ impl Rewriter for Extract<'_> {
             SubRecord::Class(class) => {
                 let from = out.len();
                 encode_sub_record(record, ids, out);
-                // Loader, signers and domain behind id, serial and superclass; then the tables.
+                // The loader, signers and domain follow the id, serial and superclass; then the tables.
                 let bytes = &mut out[from..];
                 let mut at = 1 + width + 4 + width;
                 for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! Passwords, keys and tokens in the texts of a heap: by what they look like (`secrets.toml`), and
-//! by the name of the field or map key that holds them.
+//! Passwords, keys and tokens in the texts of a heap: found by their pattern (`secrets.toml`), and by the name of the
+//! field or map key that holds them.
 //!
 //! One walk over the arrays of bytes and chars, whatever owns them: a password in a `char[]` counts,
 //! and one in a StringBuilder too. One walk over the instances for names of fields, and a third one
@@ -38,7 +38,7 @@ const LONG: usize = 8;
 struct Rule {
     name: String,
     pattern: String,
-    /// The digits must have a check digit as payment cards do.
+    /// The digits must end with the check digit of payment cards.
     #[serde(default)]
     luhn: bool,
 }
@@ -57,7 +57,7 @@ struct RuleFile {
 /// Why rules cannot be used.
 #[derive(Debug, Error)]
 pub enum SecretRuleError {
-    /// No TOML, or unknown keys.
+    /// It is not TOML, or has unknown keys.
     #[error("{}", crate::toml_error::one_line(.0))]
     Syntax(#[from] toml::de::Error),
     /// A pattern is wrong.
@@ -65,7 +65,7 @@ pub enum SecretRuleError {
     Pattern(#[from] regex::Error),
 }
 
-/// What secrets look like.
+/// The rules by which secrets are found.
 #[derive(Clone, Debug)]
 pub struct SecretRules {
     rules: Vec<Rule>,
@@ -93,7 +93,7 @@ impl Values {
 }
 
 impl SecretRules {
-    /// The built-in rules, with those of a text of the same form added.
+    /// The built-in rules, extended by those of another text in the same format.
     pub fn new(more: Option<&str>) -> Result<SecretRules, SecretRuleError> {
         let mut file: RuleFile = toml::from_str(BUILT_IN)?;
         if let Some(more) = more {
@@ -113,7 +113,7 @@ impl SecretRules {
         })
     }
 
-    /// The rules a text matches, with the matching part.
+    /// The rules that match a text, with the matching part.
     fn matching<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
         let hits = self.set.matches(text);
         hits.iter()
@@ -129,7 +129,7 @@ impl SecretRules {
     fn values_of(&self, name: &str) -> Option<Values> {
         // `user.password`, `spring.datasource.password`
         let last = name.rsplit(['.', ':']).next().unwrap_or_default();
-        // A shell's variables for the current and the last folder.
+        // Variables of the shell for the current and the previous folder.
         if matches!(last, "PWD" | "OLDPWD") {
             return None;
         }
@@ -166,7 +166,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a word begins after so many bytes.
+/// Whether a word begins after this many bytes.
 fn begins(words: &[String], bytes: usize) -> bool {
     let ends = words.iter().scan(0, |end, word| {
         *end += word.len();
@@ -219,14 +219,14 @@ pub struct Secrets {
     pub tokens: u64,
 }
 
-/// What to look at.
+/// What to examine.
 #[derive(Clone, Debug)]
 pub struct SecretOptions {
-    /// Unreachable objects too: the collector does not wipe what it frees.
+    /// Include unreachable objects: the collector does not overwrite the memory that it frees.
     pub all: bool,
     /// Show the texts instead of their first characters.
     pub show: bool,
-    /// At most so many.
+    /// The most secrets to list.
     pub top: Option<usize>,
 }
 
@@ -283,9 +283,9 @@ impl ContentVisitor for TextPass<'_> {
 struct FieldPass<'a> {
     heap: &'a Heap,
     columns: Columns<'a>,
-    /// Per class: name and place of fields with the name of a secret.
+    /// For each class, the name and offset of the fields with the name of a secret.
     revealing: &'a [Vec<(String, Values, Place)>],
-    /// Per class: key and value of map entries.
+    /// For each class, key and value of map entries.
     entries: &'a [Option<(Place, Place)>],
     all: bool,
     fields: Vec<(ObjIdx, &'a str, Values)>,
@@ -327,7 +327,7 @@ pub fn secrets(
     let all = options.all;
     let passes = heap.walk_contents("texts", control, || TextPass {
         columns: heap.columns(),
-        // A clone has its own scratch space: workers do not wait for each other.
+        // Each clone has its own scratch space, so that workers do not wait for each other.
         rules: rules.clone(),
         all,
         searched: 0,
@@ -420,7 +420,7 @@ fn answer(heap: &Heap, hits: Hits, searched: u64, options: &SecretOptions) -> Se
     }
 }
 
-/// The first characters, at most four and at most a quarter.
+/// The first characters: at most four, and at most a quarter of the text.
 fn hidden(text: &str) -> String {
     let count = text.chars().count();
     let mut shown: String = text.chars().take((count / 4).min(4)).collect();
@@ -482,7 +482,8 @@ fn statics<'h>(
             let values = rules.values_of(&field.name)?;
             let value = heap.find(hprof::ObjectId(field.bits))?;
             let (array, text) = text_of(heap, value)?;
-            // A constant with the name of a property or header is no secret: CREDENTIALS = "jmx.remote.credentials".
+            // A constant whose value is the name of a property or header is not a secret: CREDENTIALS =
+            // "jmx.remote.credentials".
             let secret = values.include(&text) && rules.values_of(&text).is_none();
             secret.then(|| (array, format!("field {}.{}", info.name, field.name), text))
         })

@@ -1,5 +1,5 @@
-//! Who holds certain objects: one walk over all references, which counts them by `Class.field`.
-//! Memory for the objects asked about only.
+//! The fields that hold certain objects: one walk over all references, which counts them by `Class.field`. Takes
+//! memory for these objects only.
 
 use crate::sets::object_set::{ObjectSet, counts};
 use crate::strings::Holder;
@@ -8,7 +8,7 @@ use hprof::{BasicType, IdSize, ObjectId, read_id};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// Objects with what they are wanted for.
+/// The objects whose holders are counted.
 pub(crate) struct Wanted {
     set: ObjectSet,
     /// Group and weight by number in the set.
@@ -16,7 +16,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Each object with a group and a weight (bytes); the first mention of an object counts.
+    /// Each object with a group and a weight (bytes); only the first entry of an object counts.
     pub(crate) fn new(heap: &Heap, list: &[(ObjIdx, u32, u64)]) -> Wanted {
         let set = ObjectSet::new(heap.len(), list.iter().map(|l| l.0));
         let mut tags = vec![(u32::MAX, 0); set.len()];
@@ -31,19 +31,19 @@ impl Wanted {
     }
 }
 
-/// A place that refers: the declaring class and the number of the field.
+/// A field that refers to an object: the declaring class and the number of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct PlaceKey {
     class: ClassIdx,
     field: u32,
 }
 
-/// In place of a field number: an element of an array.
+/// Instead of a field number: an element of an array.
 const ELEMENT: u32 = u32::MAX;
-/// Added to a field number: a static field.
+/// Added to the field number of static fields.
 const STATIC: u32 = 1 << 31;
 
-/// Backing arrays and the class of the collection that each belongs to, by number in the set.
+/// Backing arrays and the class of the collection that owns each, by number in the set.
 pub(crate) struct Owners<'a> {
     pub(crate) arrays: &'a ObjectSet,
     pub(crate) classes: Vec<Option<ClassIdx>>,
@@ -58,13 +58,13 @@ struct HolderPass<'a> {
     references: &'a [Vec<Slot>],
     owners: Option<&'a Owners<'a>>,
     all: bool,
-    /// References that will be looked up together, and a list for their targets.
+    /// References to look up together, and a buffer for their targets.
     waiting: Vec<(ObjectId, PlaceKey)>,
     found: Vec<Option<ObjIdx>>,
     sums: Sums,
 }
 
-/// References that are looked up together.
+/// Number of references that are looked up together.
 const AT_ONCE: usize = 512;
 
 impl HolderPass<'_> {
@@ -141,21 +141,21 @@ pub(crate) fn reference_slots(heap: &Heap) -> Vec<Vec<Slot>> {
         .collect()
 }
 
-/// What is asked about holders.
+/// What to count.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     /// Groups of wanted objects.
     pub(crate) groups: usize,
-    /// Places to keep per group.
+    /// The most fields to return per group.
     pub(crate) keep: usize,
-    /// Unreachable holders too.
+    /// Include unreachable holders.
     pub(crate) all: bool,
-    /// Arrays to be named by their collection.
+    /// Arrays that are reported as their collection.
     pub(crate) owners: Option<&'a Owners<'a>>,
 }
 
-/// Counts the references to the wanted objects by group and place. Gives, per group, the places
-/// with most bytes (then most references).
+/// Counts the references to the wanted objects by group and field. Returns, for each group, the fields with most bytes
+/// (then most references).
 pub(crate) fn holders(
     heap: &Heap,
     wanted: &Wanted,
@@ -217,7 +217,7 @@ pub(crate) fn holders(
     Ok(named.into_iter().map(sorted).collect())
 }
 
-/// `Class.field`; for elements the array class, or the collection that has the array.
+/// `Class.field`; for elements the array class, or the collection that owns the array.
 fn name_of(heap: &Heap, key: PlaceKey) -> String {
     let info = heap.class(key.class);
     let field = match key.field {

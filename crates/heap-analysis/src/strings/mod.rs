@@ -1,4 +1,4 @@
-//! The strings of the heap: search by pattern, and what is wasted on equal ones.
+//! The strings of the heap: search by pattern, and the memory that duplicates waste.
 //!
 //! Both walk the contents of the heap in file order, twice (strings, then their arrays), with about 50
 //! bytes per string; holders take a third walk.
@@ -20,10 +20,10 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// What to look at.
+/// What to examine.
 #[derive(Clone, Debug)]
 pub struct StringOptions {
-    /// Unreachable strings too.
+    /// Include unreachable strings.
     pub all: bool,
     /// At most so many rows; `None` for all.
     pub top: Option<usize>,
@@ -64,7 +64,7 @@ pub struct Holder {
     pub field: String,
     /// How many references to the copies it has.
     pub count: u64,
-    /// What the referred copies waste; a copy that two fields hold counts for both.
+    /// What the copies that it refers to waste; a copy that two fields hold counts for both.
     pub bytes: Bytes,
 }
 
@@ -118,7 +118,7 @@ fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, Hea
     Ok(HashPass::finish(passes, &arrays, rows))
 }
 
-/// Strings that share arrays (before JDK 7u6): one by one.
+/// Strings that share arrays (before JDK 7u6), read one by one.
 pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
     strings_of(heap, all)
         .filter_map(|string| {
@@ -179,8 +179,8 @@ pub fn find(
     })
 }
 
-/// The matches among the first `most` strings, one by one, until the asked rows are filled: what
-/// [`find`] begins with, without a walk over the dump.
+/// The matches among the first `most` strings, read one by one, until there are `top` rows: the first results of
+/// [`find`], without a walk over the dump.
 pub fn first(heap: &Heap, pattern: &Regex, options: &StringOptions, most: usize) -> FoundStrings {
     let top = options.top.unwrap_or(usize::MAX);
     let mut found = FoundStrings {
@@ -212,7 +212,7 @@ struct Copies {
     first: ObjIdx,
     count: u64,
     bytes: u64,
-    /// Bytes of the first string with its array: what must stay.
+    /// Bytes of the first string with its array, which is needed in any case.
     one: u64,
 }
 
@@ -225,7 +225,7 @@ pub fn duplicates(
     duplicates_of(heap, &texts(heap, options.all, control)?, options, control)
 }
 
-/// What each string takes: a shared array belongs to the first one.
+/// The bytes of each string: a shared array belongs to the first one.
 pub(crate) fn owned_bytes<'a>(heap: &'a Heap, list: &'a [Text]) -> impl Iterator<Item = u64> + 'a {
     let arrays = ObjectSet::new(heap.len(), list.iter().map(|t| t.array));
     let mut taken = vec![false; arrays.len()];
@@ -238,9 +238,9 @@ pub(crate) fn owned_bytes<'a>(heap: &'a Heap, list: &'a [Text]) -> impl Iterator
     })
 }
 
-/// The texts that several strings have, and how many texts, bytes and wasted bytes there are.
+/// The texts that several strings have, and the number of texts, bytes and wasted bytes.
 fn copies_of(heap: &Heap, list: &[Text]) -> (Vec<Copies>, u64, u64, u64) {
-    // By hash; strings of one hash stay in their order.
+    // Sorted by hash; strings with the same hash stay in their order.
     let mut sorted: Vec<(u64, usize, u64)> = list
         .iter()
         .zip(0..)
@@ -269,7 +269,7 @@ fn copies_of(heap: &Heap, list: &[Text]) -> (Vec<Copies>, u64, u64, u64) {
     (rows, distinct, all, wasted)
 }
 
-/// As [`duplicates`], of texts that are there already, by object.
+/// As [`duplicates`], for texts that are already known, by object.
 pub(crate) fn duplicates_of(
     heap: &Heap,
     list: &[Text],

@@ -1,5 +1,5 @@
-//! All strings with what their texts hash to, in two walks over the contents: strings first, then
-//! the arrays that they own. 24 bytes per string and 8 per array.
+//! All strings with the hashes of their texts, in two walks over the contents: the strings first, then the arrays that
+//! they own. 24 bytes per string and 8 per array.
 
 use crate::objects::fields::class_named;
 use crate::sets::object_set::{ObjectSet, Place, chained, content_hash, counts};
@@ -7,7 +7,7 @@ use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, string_text};
 use hprof::BasicType;
 use regex::Regex;
 
-/// Where `java.lang.String` keeps its array and coder.
+/// The fields of `java.lang.String` for its array and coder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StringShape {
     class: ClassIdx,
@@ -16,8 +16,7 @@ pub(crate) struct StringShape {
 }
 
 impl StringShape {
-    /// `None` when the heap has no strings, or strings that share arrays (before JDK 7u6), which
-    /// must be read one by one.
+    /// `None` when the heap has no strings, or when strings share arrays (before JDK 7u6) and must be read one by one.
     pub(crate) fn of(heap: &Heap) -> Option<StringShape> {
         let class = class_named(heap, "java.lang.String")?;
         let slots = heap.slots(class);
@@ -96,16 +95,16 @@ pub(crate) fn arrays_of(heap: &Heap, rows: &[StringRow]) -> ObjectSet {
     ObjectSet::new(heap.len(), rows.iter().map(|r| r.array))
 }
 
-/// A string with its array and what its text hashes to.
+/// A string with its array and the hash of its text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text {
     pub(crate) string: ObjIdx,
-    /// [`NO_ARRAY`] for none.
+    /// [`NO_ARRAY`] if there is none.
     pub(crate) array: ObjIdx,
     pub(crate) hash: u64,
 }
 
-/// In place of an array.
+/// Stands for a missing array.
 pub(crate) const NO_ARRAY: ObjIdx = ObjIdx(u64::MAX);
 /// The hash of an array whose data is not in the dump.
 const NO_DATA: u64 = 0;
@@ -124,7 +123,7 @@ impl<'a> HashPass<'a> {
         }
     }
 
-    /// The strings whose arrays have data, in their order, with what their texts hash to.
+    /// The strings whose arrays have data, in their order, with the hashes of their texts.
     pub(crate) fn finish(
         passes: Vec<HashPass<'a>>,
         arrays: &ObjectSet,
@@ -146,7 +145,7 @@ impl<'a> HashPass<'a> {
                 hash: hash_of(&row)?,
             })
         };
-        // Rows and texts are equally large, so the texts lie where the rows were.
+        // Rows and texts have the same size, so the texts reuse the memory of the rows.
         rows.into_iter().filter_map(text).collect()
     }
 }
@@ -166,7 +165,7 @@ impl ContentVisitor for HashPass<'_> {
     }
 }
 
-/// The second walk of a search: which arrays hold a text that matches.
+/// The second walk of a search: the arrays whose text matches.
 struct MatchPass<'a> {
     arrays: &'a ObjectSet,
     /// Per array of the set: whether a string reads it as UTF16.
@@ -207,7 +206,7 @@ pub(crate) fn matching(
     let passes = heap.walk_contents("texts", control, || MatchPass {
         arrays: &arrays,
         wide: &wide,
-        // A clone has its own scratch space: workers do not wait for each other.
+        // Each clone has its own scratch space, so that workers do not wait for each other.
         pattern: pattern.clone(),
         found: Vec::new(),
     })?;

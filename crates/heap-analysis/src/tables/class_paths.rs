@@ -1,17 +1,18 @@
-//! The dominator tree by class: the form in which a whole heap fits into a flame graph.
+//! The dominator tree by class: in this form a whole heap fits into a flame graph.
 //!
-//! The path of an object is the class of each of its dominators, outermost first, and its own class. Objects of one
-//! path are one node; its own size is theirs together, and with all nodes below it the node is what they retain. Three
-//! rules keep the tree small without losing a byte:
+//! The path of an object consists of the classes of its dominators, outermost first, and its own class. Objects with
+//! the same path are one node; the own size of a node is the sum of theirs, and together with all nodes below it this
+//! is what they retain. Three rules keep the tree small while every byte is counted:
 //!
-//! * Objects of one class in a row are one level: the nodes of a linked list, the entries of a bin.
-//! * What is below a given part of the heap is added up in a node [`SMALLER`] beside its larger siblings.
-//! * What lies below a number of levels is added up in a node [`DEEPER`].
+//! * Consecutive objects of one class are one level: the nodes of a linked list, the entries of a bin.
+//! * Nodes that retain less than a given part of the heap are added up in a node [`SMALLER`] beside their larger
+//!   siblings.
+//! * Nodes below a given number of levels are added up in a node [`DEEPER`].
 //!
-//! A class object, and a thread, that retains at least that part of the heap has a node of its own.
+//! A class object or thread that retains at least that part of the heap has a node of its own.
 //!
-//! Cost: each reachable object is visited once; the objects of the nodes that are still to be visited are kept, eight
-//! bytes for each that dominates others.
+//! Cost: each reachable object is visited once; the list of objects to visit takes eight bytes for each object that
+//! dominates others.
 
 use crate::objects::describe::{thread_name, title};
 use crate::pace::Pace;
@@ -23,10 +24,10 @@ use std::cmp::Reverse;
 
 /// The name of a node for paths that retain too little for nodes of their own.
 pub const SMALLER: &str = "(smaller paths)";
-/// The name of a node for what is too many levels below the top.
+/// The name of a node for everything that is too many levels below the top.
 pub const DEEPER: &str = "(deeper paths)";
 
-/// How large the tree may become.
+/// How large the tree may be.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassPathOptions {
     /// A node retains at least the heap divided by this.
@@ -47,11 +48,11 @@ impl Default for ClassPathOptions {
 /// Objects of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassPath {
-    /// Place of the node above; `None` at the top.
+    /// Index of the parent node; `None` at the top.
     pub parent: Option<u32>,
     /// Class, `class X`, thread with its name, [`SMALLER`] or [`DEEPER`].
     pub name: String,
-    /// Number of objects; of the folded nodes, of their topmost ones.
+    /// Number of objects; for the folded nodes, of their topmost objects.
     pub objects: u64,
     /// Sizes of the objects of this node alone.
     pub own: Bytes,
@@ -62,9 +63,9 @@ pub struct ClassPath {
 /// The tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassPaths {
-    /// Size of the reachable heap: the sum of what all nodes have of their own.
+    /// Size of the reachable heap: the sum of the own sizes of all nodes.
     pub total: Bytes,
-    /// The smallest size for which there are nodes.
+    /// The smallest retained size of a node of its own.
     pub least: Bytes,
     /// Most levels.
     pub depth: usize,
@@ -76,11 +77,11 @@ pub struct ClassPaths {
     pub nodes: Vec<ClassPath>,
 }
 
-/// What makes objects below one node members of one group.
+/// What decides to which group an object below a node belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
     Class(ClassIdx),
-    /// A class object or a thread that stands for itself.
+    /// A class object or a thread with a node of its own.
     Object(ObjIdx),
 }
 
@@ -90,11 +91,11 @@ struct Group {
     objects: u64,
     own: u64,
     retained: u64,
-    /// Those that dominate others.
+    /// Objects that dominate others.
     inner: Vec<ObjIdx>,
 }
 
-/// A node that is to be added.
+/// A node to be added.
 struct Open {
     parent: Option<u32>,
     depth: usize,
@@ -151,7 +152,7 @@ struct Tree<'h> {
     columns: Columns<'h>,
     threads: FxHashSet<ObjIdx>,
     pace: Pace<'h>,
-    /// Objects that can still come: a damaged index may list one below itself.
+    /// How many objects can still follow: a damaged index may list an object below itself.
     left: u64,
     found: ClassPaths,
 }
@@ -167,7 +168,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Counts an object; false once there have been as many as the heap has.
+    /// Counts an object; false once as many were counted as the heap has.
     fn visit(&mut self) -> Result<bool, HeapError> {
         self.pace.step()?;
         let is_new = self.left > 0;
@@ -190,7 +191,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// What the objects of a node dominate, those of the node's own class excepted: they become part of it.
+    /// The objects that those of a node dominate. Objects of the node's own class become part of the node.
     fn below(&mut self, at: u32, key: Key, mut inner: Vec<ObjIdx>) -> Result<Groups, HeapError> {
         let heap = self.heap;
         let mut groups = Groups::default();
@@ -240,7 +241,7 @@ impl Tree<'_> {
         self.found.nodes.len() as u32 - 1
     }
 
-    /// Opens the large groups below a node, so that the largest comes next, and adds up the others.
+    /// Opens the large groups below a node so that the largest is processed next, and adds up the others.
     fn add_groups(
         &mut self,
         parent: Option<u32>,

@@ -1,5 +1,5 @@
-//! Which classes refer to which, by which field, and how often: the references of the heap, summed
-//! up. References of objects to their class are left out, as in the table `references`.
+//! Which classes refer to which, by which field, and how often: a summary of the references of the heap. References of
+//! objects to their class are left out, as in the table `references`.
 //!
 //! One walk over the contents; memory by pairs of classes, not by objects.
 
@@ -28,12 +28,12 @@ pub struct ClassReference {
 struct Field {
     offset: usize,
     number: u32,
-    /// The class that the last references led to, and how many of them are not counted yet:
-    /// mostly one field leads to one class.
+    /// The class of the most recent targets, and how many references to it are not counted yet: usually a field refers
+    /// to objects of one class.
     last: (u32, u64),
 }
 
-/// Number of the "field" that all elements of an array are.
+/// The number of the "field" that stands for all elements of an array.
 const ELEMENTS: u32 = u32::MAX;
 
 type Counts = FxHashMap<(u32, u32, u32), u64>;
@@ -41,7 +41,7 @@ type Counts = FxHashMap<(u32, u32, u32), u64>;
 struct Pass<'a> {
     heap: &'a Heap,
     ids: IdSize,
-    /// Reference fields by class, made when the class is met.
+    /// Reference fields by class, computed when the first instance is read.
     fields: Vec<Option<Vec<Field>>>,
     counts: Counts,
 }

@@ -1,4 +1,4 @@
-//! The dominator tree, from the top or from one object, cut to what fits on a page.
+//! The dominator tree, from the top or from one object, limited to what fits on a page.
 
 use crate::objects::describe::{ObjectRef, describe};
 use crate::tables::group::{ClassGroups, GroupBy, GroupKey};
@@ -7,7 +7,7 @@ use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, Sums};
 use hprof::Bytes;
 use serde::Serialize;
 
-/// How much of the tree to give.
+/// How much of the tree to return.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
     /// Start below this object; `None` for the whole heap.
@@ -62,7 +62,7 @@ pub fn tree(heap: &Heap, options: &TreeOptions) -> DominatorTree {
     let total = heap.summary().reachable_shallow;
     let children = |parent: Option<ObjIdx>| -> Vec<ObjIdx> {
         match parent {
-            // The children of the virtual root come sorted.
+            // The children of the virtual root are already sorted.
             None => heap.dominated(None).take(options.top).collect(),
             some => largest(heap, heap.dominated(some), options.top),
         }
@@ -100,7 +100,7 @@ pub fn tree(heap: &Heap, options: &TreeOptions) -> DominatorTree {
     }
 }
 
-/// Objects at the top of the dominator tree, put together.
+/// Objects at the top of the dominator tree, grouped.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DominatorGroup {
     /// The group.
@@ -169,7 +169,8 @@ pub fn by_group(heap: &Heap, by: GroupBy, top: Option<usize>) -> DominatorGroups
     }
 }
 
-/// Moves the class objects at the top of the tree from the group of `java.lang.Class` to that of the class that each of them is.
+/// Moves the class objects at the top of the tree from the group of `java.lang.Class` to the group of the class that
+/// each of them represents.
 fn move_class_objects(heap: &Heap, groups: &ClassGroups, sums: &mut [Sums]) {
     for class in (0..heap.classes().len() as u32).map(ClassIdx) {
         let Some(object) = heap.class_object(class) else {

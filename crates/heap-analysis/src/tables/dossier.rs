@@ -1,4 +1,4 @@
-//! Everything that a report shows, in one answer.
+//! All contents of a report, in one answer.
 
 use crate::leaks::{LeakOptions, Leaks, find};
 use crate::tables::dominators::{DominatorTree, TreeOptions, tree};
@@ -15,15 +15,14 @@ use crate::tables::validate::{Verdict, validate};
 use heap_graph::{Control, Heap, HeapError};
 use serde::Serialize;
 
-/// How much goes into a report.
+/// How much a report contains.
 #[derive(Clone, Copy, Debug)]
 pub struct DossierOptions {
     /// Rows per table.
     pub rows: usize,
     /// Areas of the map.
     pub areas: usize,
-    /// System properties and environment variables: they often hold passwords, and reports are
-    /// made to be passed on.
+    /// Include system properties and environment variables. They often contain passwords, and reports are shared.
     pub properties: bool,
 }
 

@@ -7,7 +7,7 @@ use hprof::{ObjectId, Serial, package_of};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// By what objects are put together.
+/// How objects are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupBy {
@@ -26,7 +26,7 @@ pub enum GroupBy {
     Site,
 }
 
-/// What a group is called.
+/// The name of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub enum GroupKey {
@@ -139,8 +139,8 @@ pub fn frame_text(frame: &heap_graph::FrameInfo) -> String {
     }
 }
 
-/// The class an object is counted under when packages or loaders are requested: a class object
-/// belongs to its own package and loader, not to those of `java.lang.Class`.
+/// The class under which an object is counted by package or loader: a class object belongs to its own package and
+/// loader, not to those of `java.lang.Class`.
 pub fn owner_class(heap: &Heap, object: ObjIdx) -> ClassIdx {
     match heap.kind(object) {
         ObjectKind::Class => heap
@@ -150,7 +150,7 @@ pub fn owner_class(heap: &Heap, object: ObjIdx) -> ClassIdx {
     }
 }
 
-/// Which group every class belongs to, for groupings that the class decides.
+/// The group of each class, for groupings that depend on the class only.
 #[derive(Clone, Debug)]
 pub struct ClassGroups {
     /// Names of the groups.

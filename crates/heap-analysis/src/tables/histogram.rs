@@ -1,4 +1,4 @@
-//! How many objects of each kind there are and how much they hold: the histogram.
+//! The histogram: how many objects of each group there are, and their sizes.
 
 use crate::objects::describe::Address;
 use crate::objects::fields::lineage;
@@ -40,9 +40,9 @@ pub struct HistogramOptions {
     pub skip: usize,
     /// At most so many rows; `None` for all.
     pub top: Option<usize>,
-    /// Count unreachable objects too.
+    /// Include unreachable objects.
     pub all: bool,
-    /// Rows for classes without objects too (their class objects may retain much).
+    /// Include rows for classes without objects (their class objects may retain much).
     pub empty: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Histogram {
     pub by: GroupBy,
     /// True when unreachable objects are counted too.
     pub all_objects: bool,
-    /// Rows in the asked order.
+    /// Rows in the requested order.
     pub rows: Vec<HistogramRow>,
     /// Number of matching rows before these.
     #[serde(skip_serializing_if = "is_zero")]
@@ -96,8 +96,8 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Part of a histogram that has all rows: filtered, sorted and cut as `options` say. Counting is
-/// dear, looking at what was counted is not.
+/// Part of a histogram that has all rows: filtered, sorted and cut as in `options`. Counting is expensive; selecting
+/// from the result is not.
 pub fn page_of(full: &Histogram, options: &HistogramOptions) -> Histogram {
     let total = options.filter.is_none().then_some(full.total);
     let mut page = finish(full.rows.clone(), options, total);
@@ -256,7 +256,7 @@ fn owner_rows(heap: &Heap, options: &HistogramOptions) -> Vec<HistogramRow> {
         let class = ClassIdx(n as u32);
         let (objects, shallow) = counts(heap, class, options.all);
         let sum = &mut sums[groups.of[n] as usize];
-        // Wrapping, because class objects are taken away before all of them have been added.
+        // The addition wraps, because class objects are subtracted before all of them have been added.
         sum.0 = sum.0.wrapping_add(objects);
         sum.1 = sum.1.wrapping_add(shallow);
         let Some(object) = heap.class_object(class) else {
@@ -292,7 +292,7 @@ fn owner_rows(heap: &Heap, options: &HistogramOptions) -> Vec<HistogramRow> {
         .collect()
 }
 
-/// What loaders or packages retain: known, unless classes got other names and so other packages.
+/// What loaders or packages retain: read from the index, or computed if renamed classes have other packages.
 fn owners_retain(heap: &Heap, groups: &ClassGroups) -> Vec<u64> {
     let sums = heap.group_sums();
     let packages: FxHashMap<&str, Bytes> = sums.packages.iter().map(|(p, b)| (&**p, *b)).collect();
@@ -309,8 +309,8 @@ fn owners_retain(heap: &Heap, groups: &ClassGroups) -> Vec<u64> {
     })
 }
 
-/// Rows by allocation site. What they retain is in the index; unreachable objects are counted by
-/// a pass over the column of traces.
+/// Rows by allocation site. Their retained sizes are in the index; unreachable objects are counted by a pass over the
+/// column of traces.
 fn site_rows(heap: &Heap, all: bool) -> Vec<HistogramRow> {
     let row = |trace: Serial, total: Total, retained| HistogramRow {
         key: GroupKey::Site {

@@ -1,5 +1,5 @@
-//! The class loaders: how much each has defined, what it retains, and classes that more than one
-//! loader defines.
+//! The class loaders: how many classes each has defined, what it retains, and classes that more than one loader
+//! defines.
 
 use crate::objects::describe::Address;
 use crate::tables::group::{GroupBy, GroupKey, loader_name};
@@ -26,7 +26,7 @@ pub struct Loader {
     pub retained: Option<Bytes>,
     /// What the loader object retains; `None` for the boot loader.
     pub loader_retained: Option<Bytes>,
-    /// True when nothing reaches it any more although its classes are still in the dump.
+    /// True when no root reaches it, although its classes are still in the dump.
     pub unreachable: bool,
 }
 
@@ -77,7 +77,7 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
     let mut names: BTreeMap<&str, Vec<ClassIdx>> = BTreeMap::new();
     for (n, class) in heap.classes().iter().enumerate() {
         *sums.entry(class.loader).or_default() += u64::from(class.dumped);
-        // Hidden classes share their name with the class they were made from, by design.
+        // Hidden classes share the name of the class that they were made from, by design.
         if class.dumped && !class.name.contains('+') && class.element.is_none() {
             names
                 .entry(&class.name)
@@ -110,7 +110,7 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
     let mut duplicates: Vec<DuplicateClass> = names
         .into_iter()
         .filter(|(_, classes)| {
-            // The VM of JDK 8 defines many anonymous classes of one name for a single loader.
+            // The VM of JDK 8 defines many anonymous classes with the same name for a single loader.
             let first = heap.class(classes[0]).loader;
             classes.iter().any(|c| heap.class(*c).loader != first)
         })

@@ -1,4 +1,4 @@
-//! The first screen: what the file is, what fills it, what is suspicious.
+//! The first screen: facts about the file, its largest consumers, and leak suspects.
 
 use crate::leaks::{LeakOptions, Leaks, find};
 use crate::tables::histogram::{Histogram, HistogramOptions, histogram};
@@ -28,7 +28,7 @@ impl Default for OverviewOptions {
     }
 }
 
-/// What the file is.
+/// Facts about the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Version string of the file.
@@ -58,7 +58,7 @@ pub struct Facts {
     pub threads: u64,
     /// Number of root records.
     pub roots: u64,
-    /// Parked virtual threads whose stacks the dump does not have: what only those hold counts as unreachable.
+    /// Parked virtual threads whose stacks the dump does not have: objects that only those hold count as unreachable.
     pub parked_virtual_threads: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct Overview {
     pub omitted_suspects: u64,
 }
 
-/// What the file is.
+/// Facts about the file.
 pub fn facts(heap: &Heap) -> Facts {
     let summary = heap.summary();
     let mut loaders: Vec<_> = heap.classes().iter().map(|c| c.loader).collect();

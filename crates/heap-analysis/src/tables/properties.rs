@@ -1,4 +1,4 @@
-//! The system properties of the program, as they stand in its heap, and its environment variables.
+//! The system properties and environment variables of the program, read from its heap.
 
 use crate::collections::held::held;
 use crate::objects::describe::Address;
@@ -7,7 +7,7 @@ use crate::pace::Pace;
 use heap_graph::{Control, Heap, ObjIdx, ObjectView};
 use serde::Serialize;
 
-/// More than any program has.
+/// A limit that no program reaches.
 const LIMIT: usize = 100_000;
 
 /// A name and its value.

@@ -1,11 +1,11 @@
-//! The largest few of many, and sums by group, with ties always broken the same way.
+//! The largest of many objects, and sums by group; ties are always broken the same way.
 
 use heap_graph::{Heap, ObjIdx};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Keeps the largest few of what it is offered. Memory for those only: a star of ten million
-/// children must stay cheap.
+/// Keeps the largest of the objects offered to it. Takes memory for those only, because an object may have ten million
+/// children.
 pub(crate) struct Largest {
     count: usize,
     kept: BinaryHeap<Reverse<(u64, Reverse<ObjIdx>)>>,
@@ -29,7 +29,7 @@ impl Largest {
         }
     }
 
-    /// Takes over what another one kept.
+    /// Adds the objects of another one.
     pub(crate) fn join(&mut self, other: Largest) {
         for Reverse((bytes, Reverse(object))) in other.kept {
             self.offer(bytes, object);

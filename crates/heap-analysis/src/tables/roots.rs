@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What to give.
+/// What to include.
 #[derive(Clone, Debug)]
 pub struct RootOptions {
     /// Only roots of this kind.
@@ -54,7 +54,7 @@ pub struct RootKind {
     pub records: u64,
     /// Number of different objects.
     pub objects: u64,
-    /// Their own size.
+    /// Their shallow size.
     pub shallow: Bytes,
     /// Sum of what those of them retain that nothing else dominates.
     pub retained: Bytes,

@@ -1,4 +1,4 @@
-//! What is in the file, counted.
+//! Counts of the records and objects in the file.
 
 use heap_graph::{Heap, ObjectCounts};
 use hprof::Bytes;
@@ -63,8 +63,7 @@ pub struct FileSummary {
     pub skipped_bytes: u64,
 }
 
-/// Sums up a file that has no heap dump in it: a profile of the JDK's agent, or a dump that was
-/// cut before its heap.
+/// Summarizes a file without a heap dump: a profile of the JDK's agent, or a dump that was cut before its heap.
 pub fn without_heap(map: &hprof::FileMap, bytes: u64) -> FileSummary {
     let name = |tag: u8| {
         hprof::RecordTag::from_u8(tag)

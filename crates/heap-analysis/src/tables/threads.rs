@@ -1,5 +1,5 @@
-//! The threads: what each retains, its stack, and the locals each frame holds. Virtual threads
-//! come by the thousand, so those with the same stack are one group.
+//! The threads: what each retains, its stack, and the local variables of each frame. There may be thousands of virtual
+//! threads, so those with the same stack are one group.
 
 use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
 use crate::objects::fields::{field_int, field_ref, is_subclass_of};
@@ -10,7 +10,7 @@ use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// What to give.
+/// What to include.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadOptions {
     /// At most so many locals per frame.
@@ -57,12 +57,13 @@ pub struct Thread {
     pub is_virtual: bool,
     /// Own size.
     pub shallow: Bytes,
-    /// What it retains: what only this thread keeps alive, with its local variables (without them under `--layout plain`).
+    /// What only this thread keeps alive, including by its local variables (without them under `--layout plain`).
     pub retained: Bytes,
     /// The part of `retained` that only its local variables keep alive.
     pub locals_retained: Bytes,
-    /// Sum of what its local variables keep alive together with other threads or roots: in no thread's `retained`, and counted
-    /// here for each of these threads. Under `--layout plain`, all that its local variables keep alive.
+    /// Sum of what its local variables keep alive together with other threads or roots. It is in no thread's
+    /// `retained`, and counts here for each of these threads. Under `--layout plain`, all that its local variables
+    /// keep alive.
     pub shared_retained: Bytes,
     /// The stack, innermost frame first.
     pub stack: Vec<StackFrame>,
@@ -141,8 +142,8 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     }
 }
 
-/// The virtual threads with the same stack as one of them: the group that [`threads`] puts it in;
-/// `None` when it is no virtual thread.
+/// The virtual threads with the same stack as this one: its group in [`threads`]. `None` when it is not a virtual
+/// thread.
 pub fn with_stack_of(heap: &Heap, thread: ObjIdx) -> Option<Vec<ObjIdx>> {
     let list = || {
         let threads = heap.threads().iter().filter_map(|t| Some((t.object?, t)));
@@ -178,7 +179,7 @@ fn thread(heap: &Heap, info: &ThreadInfo, locals: &[&RootInfo], limit: usize) ->
     all.sort_unstable();
     all.dedup();
     let below = |dominator: Dominator| {
-        // A thread is a local variable of its own frames.
+        // A thread is itself a local variable of its frames.
         let others = all.iter().filter(|o| Some(**o) != info.object);
         let found = others.filter(|o| heap.dominator(**o) == dominator);
         Bytes(found.map(|o| heap.retained(*o).0).sum())

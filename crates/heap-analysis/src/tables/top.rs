@@ -10,7 +10,7 @@ use heap_graph::{Heap, HeapError};
 use hprof::Bytes;
 use serde::Serialize;
 
-/// What counts as big.
+/// What counts as large.
 #[derive(Clone, Copy, Debug)]
 pub struct TopOptions {
     /// Only what retains more than this many percent of the reachable heap.
@@ -49,8 +49,8 @@ pub struct Consumers {
     pub objects: Vec<BigObject>,
     /// Big classes.
     pub classes: Vec<DominatorGroup>,
-    /// Big loaders, with all reachable objects of their classes and what these retain together (as
-    /// `loaders` and the histogram say it; the other rows are of the top of the dominator tree).
+    /// Big loaders, with all reachable objects of their classes and what these retain together (as in `loaders` and
+    /// the histogram; the other rows count objects at the top of the dominator tree).
     pub loaders: Vec<DominatorGroup>,
     /// Big packages.
     pub packages: Vec<DominatorGroup>,

@@ -1,5 +1,5 @@
-//! The dominator tree as areas: the largest nodes first until a budget of nodes is spent, so that
-//! the picture is detailed where the bytes are.
+//! The dominator tree as areas: the largest nodes are expanded first until a budget of nodes is spent, so that the map
+//! has most detail where most bytes are.
 
 use crate::objects::describe::{Address, title, value_of};
 use heap_graph::{ClassIdx, Heap, ObjIdx};
@@ -40,10 +40,10 @@ pub struct Treemap {
     pub areas: Vec<Area>,
 }
 
-/// Most areas below one node: a list of ten thousand equal objects shows no more than sixty do.
+/// The most areas below one node: more than sixty would show no more about a list of ten thousand equal objects.
 const CHILDREN: usize = 60;
 
-/// Most areas for the small objects of one class below one node.
+/// The most areas below one node that each stand for the small objects of one class.
 const CLASSES: usize = 12;
 
 /// The map of the whole heap with about `budget` areas, none of them smaller than a two-thousandth
@@ -79,7 +79,7 @@ pub fn below(heap: &Heap, root: Option<ObjIdx>, budget: usize) -> Treemap {
     Treemap { total, areas }
 }
 
-/// Adds the children of one node; the small and the many become one area.
+/// Adds the children of one node; small children, and those beyond the limit, become areas together.
 fn expand(
     heap: &Heap,
     parent: Option<u32>,
@@ -146,7 +146,7 @@ fn top_level(heap: &Heap, least: u64) -> (Vec<ObjIdx>, Small) {
     (large, small)
 }
 
-/// The same for what an object dominates.
+/// The same for the objects that one object dominates.
 fn children(heap: &Heap, object: ObjIdx, least: u64) -> (Vec<ObjIdx>, Small) {
     let columns = heap.columns();
     let (mut large, mut small) = (Vec::new(), Small::default());
@@ -164,7 +164,7 @@ fn children(heap: &Heap, object: ObjIdx, least: u64) -> (Vec<ObjIdx>, Small) {
     (large, small)
 }
 
-/// Many small objects as one area.
+/// An area for many small objects.
 fn together(parent: Option<u32>, name: String, objects: u64, bytes: u64) -> Area {
     Area {
         parent,

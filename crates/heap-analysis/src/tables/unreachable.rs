@@ -1,4 +1,4 @@
-//! What is in the dump although nothing reaches it: garbage that the collector had not yet taken.
+//! Objects that are in the dump although no root reaches them: garbage that was not collected yet.
 
 use crate::tables::group::class_key;
 use crate::tables::histogram::{HistogramRow, Total};
@@ -17,7 +17,7 @@ pub struct Unreachable {
     pub total: Total,
     /// Share of all objects' size, 0 to 1.
     pub share: f64,
-    /// Parked virtual threads whose stacks the dump does not have: what only those hold is among the rows.
+    /// Parked virtual threads whose stacks the dump does not have: objects that only those hold are in the rows.
     pub parked_virtual_threads: u64,
 }
 

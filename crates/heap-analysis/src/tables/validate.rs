@@ -1,5 +1,5 @@
-//! Is the file whole? What was damaged, what was left out, and what a dump by its nature cannot
-//! show.
+//! Checks whether the file is complete: what was damaged, what was omitted, and what a heap dump cannot show in
+//! principle.
 
 use heap_graph::{Heap, Summary};
 use hprof::DamageKind;
@@ -8,24 +8,24 @@ use serde::Serialize;
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Where in the decoded file.
+    /// Offset in the decoded file.
     pub offset: u64,
     /// The record.
     pub record: String,
-    /// The sort of damage.
+    /// The kind of damage.
     pub kind: DamageKind,
     /// What is wrong.
     pub message: String,
 }
 
-/// A check and how it went.
+/// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What was checked.
     pub what: &'static str,
-    /// True when it is as it should be.
+    /// True when the check passed.
     pub ok: bool,
-    /// How many were not.
+    /// Number of violations.
     pub count: u64,
 }
 
@@ -38,13 +38,13 @@ pub struct Verdict {
     pub skipped_bytes: u64,
     /// The checks.
     pub checks: Vec<Check>,
-    /// Damage and notes by place.
+    /// Damage and notes by offset.
     pub findings: Vec<Finding>,
     /// Findings that were only counted.
     pub omitted_findings: u64,
 }
 
-/// Findings as answers give them.
+/// Findings as answers show them.
 pub fn findings(summary: &Summary) -> Vec<Finding> {
     summary
         .diagnostics

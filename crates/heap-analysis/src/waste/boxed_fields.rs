@@ -31,7 +31,7 @@ pub struct BoxedField {
     pub wasted: Bytes,
 }
 
-/// The reference fields of each class: where, and the number of the field.
+/// The reference fields of each class: offset, and number of the field.
 pub(super) struct FieldPlan {
     fields: Vec<(ClassIdx, usize)>,
     of_class: Vec<Vec<(Place, u32)>>,
@@ -70,13 +70,13 @@ impl FieldPlan {
     }
 }
 
-/// What is known of a field.
+/// What the instances have in a field.
 #[derive(Clone, Debug, Default)]
 enum Held {
-    /// No instance has been met.
+    /// No instance has been read yet.
     #[default]
     Nothing,
-    /// Boxes of one class: instances, and the boxes that only they keep.
+    /// Boxes of one class: the number of instances, and the boxes that only they keep alive.
     Boxes {
         class: ClassIdx,
         instances: u64,
@@ -134,7 +134,7 @@ impl<'a> BoxedPass<'a> {
         }
     }
 
-    /// What a field of an instance holds.
+    /// What a field of one instance holds.
     fn look(&self, object: ObjIdx, place: Place, fields: &[u8]) -> Held {
         let id = place.id(fields, self.heap.id_size());
         let Some(held) = self.heap.find(id).filter(|_| !id.is_null()) else {
@@ -176,7 +176,7 @@ impl ContentVisitor for BoxedPass<'_> {
     fn primitive_array(&mut self, _: ObjIdx, _: BasicType, _: u32, _: &[u8]) {}
 }
 
-/// The fields, most bytes first; each with its boxes and what one of them wastes.
+/// The fields, most bytes first; each with its boxes and the wasted bytes per box.
 pub(super) fn sum(
     heap: &Heap,
     plan: &FieldPlan,

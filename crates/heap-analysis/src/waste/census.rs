@@ -1,5 +1,5 @@
-//! The first walk: what there is of each class, which fields are ever set, boxed values,
-//! references, buffers, and marks for what may have an equal.
+//! The first walk: counts per class, which fields are ever set, boxed values, references, buffers, and marks for
+//! objects that may have an equal one.
 
 use super::contents::Contents;
 use super::equal::{AHEAD, Sketch, hash_instance, hash_primitives, hash_references};
@@ -39,7 +39,7 @@ pub struct ZeroField {
     pub kind: &'static str,
     /// Instances that have it, those of subclasses too.
     pub instances: u64,
-    /// Its width times the instances: what is saved at most, alignment aside.
+    /// Its width times the instances: the most that could be saved, without alignment.
     pub wasted: Bytes,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Census<'a> {
     pub(super) shallow: u64,
     /// Per class: instances, and the bitwise or of all their field bytes.
     masks: Vec<(u64, Vec<u8>)>,
-    /// Per class of boxes: the values, and who has them.
+    /// Per class of boxes: the values, and the boxes that have them.
     values: Vec<Vec<(u64, ObjIdx)>>,
     pub(super) contents: Contents,
     pub(super) references: Vec<RawReference>,
@@ -122,7 +122,7 @@ impl<'a> Census<'a> {
         sum.weak_entries.sort_by_key(|r| r.entry);
         sum.buffers.sort_by_key(|r| r.object);
         sum.values.iter_mut().for_each(|list| list.sort_unstable());
-        // A class without instances, or with cut ones, has no bytes to look at.
+        // A class without instances, or with truncated ones, has no bytes to examine.
         for (class, slots) in plan.slots.iter().enumerate() {
             sum.masks[class].1.resize(field_bytes(heap, slots), 0);
         }
@@ -250,7 +250,7 @@ impl Sum {
         })
     }
 
-    /// Fields that no instance sets; instances and bytes of all of them; rows left out.
+    /// Fields that no instance sets; the instances and bytes of all such fields; the number of omitted rows.
     pub(super) fn zero_fields(
         &self,
         heap: &Heap,

@@ -1,4 +1,4 @@
-//! What is in arrays: nothing, zeros, a tail of zeros, numbers that a smaller type would hold.
+//! The contents of arrays: empty, zeros, zeros at the end, values that fit a smaller type.
 
 use heap_graph::Heap;
 use hprof::{BasicType, Bytes, IdSize};

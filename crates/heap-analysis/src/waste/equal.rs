@@ -1,5 +1,5 @@
-//! Equal arrays and objects. The first walk marks a hash of every candidate in a sketch of two bit
-//! planes; the second one collects only those whose mark was met twice.
+//! Equal arrays and objects. The first walk marks a hash of every candidate in a sketch of two bit planes; the second
+//! one collects only candidates whose hash was marked twice.
 
 use super::plan::Plan;
 use crate::objects::describe::Address;
@@ -21,11 +21,11 @@ pub struct EqualRow {
     pub count: u64,
     /// Their shallow size.
     pub bytes: Bytes,
-    /// What all but one take.
+    /// The size of all copies but one.
     pub wasted: Bytes,
     /// The first of them.
     pub example: Address,
-    /// What is in it.
+    /// Its readable value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -45,14 +45,14 @@ pub struct Equals {
     pub omitted_rows: u64,
 }
 
-/// Hashes met once and hashes met twice, as bits.
+/// Bits for hashes that occurred once, and for those that occurred twice.
 pub(super) struct Sketch {
     once: Vec<AtomicU64>,
     twice: Vec<AtomicU64>,
 }
 
 impl Sketch {
-    /// For so many objects: a byte of each plane per object.
+    /// A sketch for `objects` objects: a byte of each plane per object.
     pub(super) fn new(objects: u64) -> Sketch {
         let words = (objects as usize / 8).next_power_of_two().max(16);
         let plane = || (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -67,8 +67,8 @@ impl Sketch {
         (word, 1 << (hash & 63))
     }
 
-    /// Marks hashes and takes them out. Their words are read first, all at once: one after the other the processor would
-    /// wait for each of them.
+    /// Marks hashes and removes them from the list. Their words are read first, independently of each other, so that
+    /// the processor does not wait for each of them in turn.
     pub(super) fn mark_all(&self, hashes: &mut Vec<u64>) {
         self.touch(&self.once, hashes.iter());
         for hash in hashes.drain(..) {
@@ -91,10 +91,10 @@ impl Sketch {
     }
 }
 
-/// Hashes that wait, so that the sketch is asked about many at once.
+/// Number of hashes that are collected before they are looked up in the sketch together.
 pub(super) const AHEAD: usize = 64;
 
-/// The hash of an instance among those of its class.
+/// The hash of an instance, which includes its class.
 pub(super) fn hash_instance(class: ClassIdx, fields: &[u8]) -> u64 {
     content_hash(1 << 40 | u64::from(class.0), fields)
 }
@@ -114,7 +114,7 @@ pub(super) struct EqualPass<'a> {
     columns: Columns<'a>,
     plan: &'a Plan,
     sketch: &'a Sketch,
-    /// Hashes that the sketch will be asked about, with their objects, and whether they are arrays.
+    /// Hashes to look up in the sketch, with their objects, and whether they are arrays.
     candidates: Vec<(u64, ObjIdx, bool)>,
     /// Arrays that strings own are counted with the strings.
     texts: &'a ObjectSet,
@@ -150,7 +150,7 @@ impl<'a> EqualPass<'a> {
         }
     }
 
-    /// Puts the candidates that may have an equal into the lists.
+    /// Adds the candidates that may have an equal one to the lists.
     fn keep(&mut self) {
         let sketch = self.sketch;
         sketch.touch(&sketch.twice, self.candidates.iter().map(|c| &c.0));
@@ -204,7 +204,7 @@ pub(super) fn found(passes: Vec<EqualPass<'_>>) -> (Hashed, Hashed) {
     (chained(arrays.into_iter()), chained(objects.into_iter()))
 }
 
-/// Sums up equal ones.
+/// Sums up groups of equal objects.
 pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summed {
     list.sort_unstable();
     let mut answer = Equals::default();
@@ -212,7 +212,7 @@ pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summe
     let mut found: Vec<(u64, u64, u64, ObjIdx)> = Vec::new();
     for group in list.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
         let first = group[0].1;
-        // Equal objects are of one class and length, so of one size.
+        // Equal objects have the same class and length, so the same size.
         let one = heap.shallow(first).0;
         let wasted = one * (group.len() as u64 - 1);
         answer.objects += group.len() as u64;
@@ -236,7 +236,7 @@ pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summe
     Summed { answer, copies }
 }
 
-/// The strings that are not the first of their text, with what they and their arrays take.
+/// The strings that are not the first with their text, with the size of the string and its array.
 pub(super) fn copies_of_strings(heap: &Heap, texts: &[Text]) -> Vec<(ObjIdx, u32, u64)> {
     let mut firsts: Vec<(u64, usize)> = texts.iter().zip(0..).map(|(t, n)| (t.hash, n)).collect();
     firsts.sort_unstable();

@@ -1,10 +1,10 @@
-//! What memory is spent on that the program could do without: equal strings, arrays and objects,
-//! badly filled collections, boxed numbers, fields that are never set, arrays of zeros, weak maps that
-//! cannot let go, references and native buffers.
+//! Memory that the program could save: equal strings, arrays and objects, collections with unused capacity, boxed
+//! numbers, fields that are never set, arrays of zeros, weak maps that never free their entries, references and native
+//! buffers.
 //!
-//! Three walks over the contents of the heap (what is there; which of it is equal; who holds it)
-//! plus one bit-set look-up per object. Memory: two bytes per object for the sketch of hashes, 16
-//! to 40 bytes for each string, collection, reference and suspected copy.
+//! Three walks over the contents of the heap (contents; equal objects; their holders) plus one bit-set look-up per
+//! object. Memory: two bytes per object for the sketch of hashes, 16 to 40 bytes for each string, collection,
+//! reference and suspected copy.
 //!
 //! The kinds overlap (an array of zeros can be a copy of another one), so their sum is no total.
 
@@ -41,10 +41,10 @@ use serde::Serialize;
 use sites::Sites;
 use std::cmp::Reverse;
 
-/// What to look at.
+/// What to examine.
 #[derive(Clone, Debug)]
 pub struct WasteOptions {
-    /// Unreachable objects too.
+    /// Include unreachable objects.
     pub all: bool,
     /// At most so many rows per table.
     pub top: Option<usize>,
@@ -118,7 +118,7 @@ pub struct Waste {
     pub native: NativeMemory,
 }
 
-/// Finds out.
+/// Finds waste of all kinds.
 pub fn waste(
     heap: &Heap,
     options: &WasteOptions,
@@ -259,7 +259,7 @@ fn who_holds(
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// The savings side by side.
+/// The savings of all kinds, in one list.
 fn kinds(waste: &Waste, zero: (u64, u64)) -> Vec<WasteKind> {
     let kind = |kind, objects, wasted| WasteKind {
         kind,

@@ -62,18 +62,18 @@ pub struct NativeMemory {
     pub omitted_buffers: u64,
 }
 
-/// Where a direct buffer keeps what.
+/// The fields of a direct buffer.
 #[derive(Clone, Debug)]
 pub(super) struct BufferShape {
     capacity: Place,
-    /// The buffer that a view is of.
+    /// The buffer that this one is a view of.
     attachment: Option<Place>,
     file: Option<Place>,
     cleaner: Option<Place>,
 }
 
 impl BufferShape {
-    /// Of `java.nio.DirectByteBuffer` and what extends it.
+    /// The fields of `java.nio.DirectByteBuffer` and its subclasses.
     pub(super) fn of(heap: &Heap, slots: &[Slot]) -> Option<BufferShape> {
         Some(BufferShape {
             capacity: Place::of(heap, slots, "capacity")?,

@@ -14,7 +14,7 @@ pub(super) struct Role {
     pub(super) reference: Option<ReferenceShape>,
     pub(super) weak_entry: Option<WeakEntryShape>,
     pub(super) buffer: Option<BufferShape>,
-    /// Equal instances could be one: it has fields, and identity is not its point.
+    /// Equal instances could be replaced by one: the class has fields, and identity does not matter.
     comparable: bool,
 }
 
@@ -35,7 +35,7 @@ const BOXES: [(&str, BasicType); 8] = [
     ("java.lang.Double", BasicType::Double),
 ];
 
-/// What a class boxes.
+/// The primitive type of a box class.
 pub(super) fn primitive_of(class: &str) -> Option<BasicType> {
     BOXES
         .iter()
@@ -43,10 +43,10 @@ pub(super) fn primitive_of(class: &str) -> Option<BasicType> {
         .map(|found| found.1)
 }
 
-/// Classes (with subclasses) whose objects stand for themselves however equal they look; strings
-/// and boxes have tables of their own.
+/// Classes (with subclasses) whose objects have an identity even if their fields are equal; strings and boxes have
+/// tables of their own.
 const IDENTITIES: [&str; 12] = [
-    // What makes these differ is in fields of the VM's own, which no dump has.
+    // These differ in fields that only the VM knows and no dump has.
     "jdk.internal.vm.StackChunk",
     "java.lang.invoke.MemberName",
     "java.lang.invoke.ResolvedMethodName",
@@ -102,8 +102,8 @@ impl Plan {
         self.roles[class.0 as usize].boxed.is_some()
     }
 
-    /// Whether an instance may be compared with others of its class. One whose fields are all
-    /// zero is no sign of a copy: locks look like that.
+    /// Whether an instance may be compared with others of its class. An instance whose fields are all zero does not
+    /// count as a copy: locks look like that.
     pub(super) fn comparable(&self, class: ClassIdx, fields: &[u8]) -> bool {
         self.roles[class.0 as usize].comparable && fields.iter().any(|b| *b != 0)
     }

@@ -1,5 +1,5 @@
-//! Soft, weak, phantom and final references: how many, to what, and what only they keep; and maps
-//! with weak keys whose values hold those keys, so that nothing is ever let go.
+//! Soft, weak, phantom and final references: how many, the classes of their referents, and what only they keep alive;
+//! and maps with weak keys whose values hold those keys, so that no entry is ever freed.
 
 use crate::collections::table::WeakEntrySpec;
 use crate::objects::describe::Address;
@@ -20,7 +20,8 @@ pub struct ReferenceRow {
     pub class: String,
     /// References.
     pub references: u64,
-    /// Those whose referent nothing but the reference itself leads to, nor what the reference holds.
+    /// Those whose referent is reached only through the reference itself, not through other objects that the reference
+    /// holds.
     pub only: u64,
     /// What those referents retain.
     pub only_retained: Bytes,
@@ -33,8 +34,8 @@ pub struct References {
     pub references: [u64; 4],
     /// References whose referent is gone.
     pub cleared: u64,
-    /// References that wait in their queue for the program to take them out (finalizers: objects
-    /// whose finalize method has still to run).
+    /// References that wait in their queue until the program removes them (finalizers: objects whose finalize method
+    /// has still to run).
     pub enqueued: u64,
     /// The rows, most references first.
     pub rows: Vec<ReferenceRow>,
@@ -42,7 +43,7 @@ pub struct References {
     pub omitted_rows: u64,
 }
 
-/// Where a class of references keeps what.
+/// The fields of a class of references.
 #[derive(Clone, Debug)]
 pub(super) struct ReferenceShape {
     strength: RefStrength,
@@ -53,7 +54,7 @@ pub(super) struct ReferenceShape {
 impl ReferenceShape {
     pub(super) fn of(heap: &Heap, class: ClassIdx, slots: &[Slot]) -> Option<ReferenceShape> {
         let strength = heap.reference_strength(class)?;
-        // A reference in a queue names the queue ENQUEUED instead of its own.
+        // A reference in a queue refers to the queue ENQUEUED instead of its own.
         let queue = class_named(heap, "java.lang.ref.ReferenceQueue")
             .and_then(|c| static_ref(heap, c, "ENQUEUED"))
             .map(|o| heap.id(o));
@@ -136,7 +137,7 @@ pub(super) fn sum(
                 row.only += 1;
                 row.only_retained.0 += heap.retained(referent).0;
             }
-            // Where referents do not count as references, nothing at all leads to it.
+            // If referents do not count as references, no path leads to it.
             Dominator::Unreachable => row.only += 1,
             _ => {}
         }
@@ -153,8 +154,8 @@ pub(super) fn sum(
     Ok(answer)
 }
 
-/// Whether a reference that dominates its referent holds it by nothing else: the value of an entry
-/// of a map with weak keys may hold the key, too. False where the search would be too long.
+/// Whether a reference that dominates its referent holds it only as the referent: in a map with weak keys, the value
+/// of an entry may hold the key, too. False if the search would take too long.
 fn is_alone(
     heap: &Heap,
     reference: ObjIdx,
@@ -162,8 +163,8 @@ fn is_alone(
     budget: &mut usize,
 ) -> Result<bool, HeapError> {
     let class = &heap.class(heap.class_of(reference)).name;
-    // Another way leads through what the reference dominates. The platform's own classes add only
-    // links between references.
+    // Any other path leads through objects that the reference dominates. The platform's own classes add only links
+    // between references.
     if heap.dominated_count(Some(reference)) == 1 || class.starts_with("java.lang.ref.") {
         return Ok(true);
     }
@@ -185,7 +186,7 @@ pub struct WeakMapRow {
     pub value: String,
     /// Class of the keys.
     pub key: String,
-    /// Entries that can never be let go.
+    /// Entries that can never be freed.
     pub entries: u64,
     /// What they retain.
     pub retained: Bytes,
@@ -210,7 +211,7 @@ pub struct WeakMaps {
     pub omitted_rows: u64,
 }
 
-/// Where an entry keeps key and value.
+/// The fields of an entry for key and value.
 #[derive(Clone, Debug)]
 pub(super) struct WeakEntryShape {
     key: Place,
@@ -247,7 +248,7 @@ pub(super) struct RawWeakEntry {
 const NEAR: usize = 1000;
 const BUDGET: usize = 1_000_000;
 
-/// Does an object reach another one by ordinary references, classes aside?
+/// Whether an object reaches another one by strong references that do not lead through a class.
 fn reaches(heap: &Heap, from: ObjIdx, to: ObjIdx, budget: &mut usize) -> Result<bool, HeapError> {
     let mut seen = FxHashSet::default();
     let mut queue = std::collections::VecDeque::from([from]);
@@ -270,7 +271,7 @@ fn reaches(heap: &Heap, from: ObjIdx, to: ObjIdx, budget: &mut usize) -> Result<
     Ok(false)
 }
 
-/// Which weak entries hold themselves.
+/// Finds weak entries whose value holds the key.
 pub(super) fn weak_maps(
     heap: &Heap,
     list: &[RawWeakEntry],

@@ -1,5 +1,4 @@
-//! What is wasted by the stack that allocated it: each kind of waste that consists of objects, by
-//! class and allocating stack.
+//! Waste by the stack that allocated it: each kind of waste that consists of objects, by class and allocating stack.
 
 use crate::collections::stats::FullCollection;
 use crate::objects::describe::{Address, value_of};
@@ -17,7 +16,7 @@ pub struct WasteSite {
     pub kind: &'static str,
     /// The class of the objects.
     pub class: String,
-    /// Of boxed fields, the field that holds them.
+    /// For boxed fields: the field that holds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// Objects that the program could do without, or could make smaller.
@@ -26,16 +25,16 @@ pub struct WasteSite {
     pub wasted: Bytes,
     /// One of them.
     pub example: Address,
-    /// What is in it.
+    /// Its readable value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Serial of the trace in the dump; 0 for none.
     pub trace: u32,
-    /// Its frames, innermost first; none when the dump does not know them.
+    /// Its frames, innermost first; empty when the dump does not have them.
     pub frames: Vec<String>,
 }
 
-/// What one stack has wasted.
+/// The waste of one stack.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     objects: u64,
@@ -61,7 +60,7 @@ impl Sites {
         self.add_of(heap, kind, 0, objects);
     }
 
-    /// The same for those that a field holds.
+    /// The same for objects that a field holds.
     pub(super) fn add_field(
         &mut self,
         heap: &Heap,
@@ -98,7 +97,7 @@ impl Sites {
         }
     }
 
-    /// Adds a collection: empty, of one element, or with room that is not used.
+    /// Adds a collection: empty, with one element, or with unused capacity.
     pub(super) fn add_collection(&mut self, heap: &Heap, one: &FullCollection) {
         let empty = if one.size == 0 { one.bytes } else { 0 };
         for (kind, wasted) in [

@@ -1,4 +1,4 @@
-//! What `keep` leaves readable.
+//! The strings and arrays that `keep` leaves readable.
 
 use super::places::{Places, nearest};
 use super::{Redactor, Shape, fits, walk_all};
@@ -8,7 +8,7 @@ use hprof::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What instances of certain classes, or certain instances, refer to.
+/// Collects the objects that instances of certain classes, or certain instances, refer to.
 struct ReferencePass<'a> {
     ids: IdSize,
     references: &'a Places,
@@ -30,11 +30,11 @@ impl HeapVisitor for ReferencePass<'_> {
     }
 }
 
-/// Arrays that are too long: they have the objects behind them as their contents.
+/// Finds arrays that are too long, so that they contain the objects after them.
 struct LongPass<'a> {
     data: &'a [u8],
     ids: IdSize,
-    /// Where segments end.
+    /// The offsets where segments end.
     ends: Vec<u64>,
     classes: &'a FxHashMap<u64, Shape>,
     kept: &'a FxHashSet<u64>,

@@ -1,5 +1,5 @@
-//! A dump without its contents: every array of primitives and every char gets zeros or a token;
-//! classes, references, lengths and ids stay, so the same questions have the same answers.
+//! A dump without its contents: every array of primitives and every char is replaced by zeros or a token. Classes,
+//! references, lengths and ids stay, so all analyses of the structure have the same results.
 //!
 //! What is replaced: the elements of primitive arrays, char fields, the cached hash of strings, names
 //! of started threads, and texts that no class, field, method or frame uses as its name (HotSpot
@@ -36,27 +36,27 @@ use token::Tokens;
 /// How content is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// By zeros: nothing is left, equality neither.
+    /// By zeros: nothing is left, not even which contents were equal.
     Zero,
-    /// By tokens of this key: equal contents stay equal, in all dumps with the same key.
+    /// By tokens made with this key: equal contents stay equal, in all dumps with the same key.
     Tokens([u8; 32]),
 }
 
 /// What is redacted.
 #[derive(Clone, Debug)]
 pub struct RedactOptions {
-    /// How.
+    /// The method of replacement.
     pub method: Method,
     /// Classes (`*` stands for any characters) whose strings, arrays and chars stay readable.
     pub keep: Vec<String>,
-    /// Numbers in boxes and in fields of application classes too.
+    /// Also replace numbers in boxes and in fields of application classes.
     pub numbers: bool,
     /// Rename classes, except those that match one of these patterns.
     pub rename_except: Option<Vec<String>>,
 }
 
-/// Packages of the platform: `numbers` leaves their fields alone, and a renaming by default their
-/// names.
+/// Packages of the platform: `numbers` does not change their fields, and by default classes of these packages are not
+/// renamed.
 pub const PLATFORM: [&str; 14] = [
     "java.*",
     "javax.*",
@@ -74,13 +74,13 @@ pub const PLATFORM: [&str; 14] = [
     "org.xml.*",
 ];
 
-/// A class as its dump has it.
+/// The shape of a class in the dump.
 #[derive(Clone, Debug, Default)]
 struct Shape {
     name: String,
     super_class: u64,
     fields: Vec<(u64, BasicType)>,
-    /// Whether the dump has a record of it.
+    /// Whether the dump has a record of the class.
     dumped: bool,
 }
 
@@ -91,7 +91,7 @@ impl Shape {
         sizes.sum()
     }
 
-    /// The places of those fields that are picked; whether each is the hash of a string.
+    /// The offsets of those fields for which `pick` returns a value: whether the field is the hash of a string.
     fn places(
         &self,
         ids: IdSize,
@@ -113,11 +113,11 @@ impl Shape {
 /// Redacts a dump, record by record.
 pub struct Redactor {
     ids: IdSize,
-    /// What the dump names; `None` when only its beginning is there.
+    /// The ids that the dump defines; `None` when only its beginning has been read.
     structure: Option<Structure>,
     tokens: Option<Tokens>,
     numbers: bool,
-    /// What instances hide.
+    /// Fields of instances that are replaced.
     hidden: Places,
     /// Class names by class.
     classes: FxHashMap<u64, String>,
@@ -152,7 +152,7 @@ impl HeapVisitor for ClassPass {
     }
 }
 
-/// Walks all segments, and finds the same way over damage as [`hprof::rewrite`].
+/// Walks all segments, and resumes after damage at the same offsets as [`hprof::rewrite`].
 fn walk_all(data: &[u8], visitor: &mut impl HeapVisitor) -> Result<(), HeaderError> {
     let ids = hprof::Header::parse(data)?.id_size;
     let mut classes = FxHashSet::default();
@@ -168,19 +168,19 @@ fn walk_all(data: &[u8], visitor: &mut impl HeapVisitor) -> Result<(), HeaderErr
     Ok(())
 }
 
-/// The texts of a dump and who uses them.
+/// The texts of a dump and the records that use them.
 struct Texts<'a> {
     by_id: FxHashMap<u64, &'a [u8]>,
-    /// Ids of several texts. Which of them is the name cannot be known.
+    /// Ids of more than one text. Which of these is the name is unknown.
     repeated: FxHashSet<u64>,
-    /// Class and its name.
+    /// Class and text id of its name.
     loaded: Vec<(u64, u64)>,
-    /// Class serial and class.
+    /// Class by class serial.
     serials: FxHashMap<u32, u64>,
-    /// Class serial, method, signature, source.
+    /// Class serial; text ids of method, signature and source.
     frames: Vec<(u32, [u64; 3])>,
     frame_ids: FxHashSet<u64>,
-    /// Heap dumps of the file.
+    /// Number of heap dumps in the file.
     dumps: u32,
 }
 
@@ -254,13 +254,13 @@ const BOXES: [&str; 13] = [
 ];
 
 impl Redactor {
-    /// Reads what a dump names.
+    /// Reads the structure of a complete dump.
     pub fn new(data: &[u8], options: &RedactOptions) -> Result<Redactor, HeaderError> {
         Redactor::read(data, options, true)
     }
 
-    /// The same of a dump of which only the names and classes are there yet. What is written besides has
-    /// to be whole: its references are copied.
+    /// The same for a dump of which only the names and classes have been read. The rest must be undamaged, because its
+    /// references are copied without a check.
     pub fn of_head(head: &[u8], options: &RedactOptions) -> Result<Redactor, HeaderError> {
         Redactor::read(head, options, false)
     }
@@ -319,12 +319,12 @@ impl Redactor {
         self.renamed.as_ref()
     }
 
-    /// Heap dumps of the file.
+    /// Number of heap dumps in the file.
     pub fn dumps(&self) -> u32 {
         self.dumps
     }
 
-    /// Objects that lose all their contents because their fields are not those of their class.
+    /// Number of objects that lose all their contents because their fields do not fit their class.
     pub fn cleared_objects(&self) -> u64 {
         self.structure.as_ref().map_or(0, |s| s.cleared)
     }
@@ -341,7 +341,7 @@ impl Redactor {
         }
     }
 
-    /// Among the fields that a class declares.
+    /// The fields, among those that a class declares, that are replaced.
     fn secrets_of(&self, shape: &Shape, texts: &Texts<'_>) -> Vec<FieldPlace> {
         let is_string = shape.name == "java.lang.String";
         let is_hash = |name| is_string && texts.text(name) == "hash";
@@ -361,7 +361,7 @@ impl Redactor {
         self.names.contains(&id.0) && is_symbol(text) || MeasuredSizes::parse(text).is_some()
     }
 
-    /// Whether a sub-record is written: a root of no object and an object of no class are not.
+    /// Whether a sub-record is written: roots without an object and objects without a class are not.
     pub(super) fn writes(&self, record: &SubRecord<'_>) -> bool {
         let Some(structure) = &self.structure else {
             return true;
@@ -395,7 +395,7 @@ impl Redactor {
             };
             match secret.hash {
                 true if kept => {}
-                // The hash of a short text says what the text is.
+                // The hash of a short text reveals the text.
                 true => bytes.fill(0),
                 false => self.replace(secret.kind, bytes),
             }
@@ -449,23 +449,23 @@ impl Redactor {
     }
 }
 
-/// Longest name of a JVM.
+/// The longest name of a JVM.
 const LONGEST_SYMBOL: usize = u16::MAX as usize;
 
-/// Whether a text can be a name. The head of a record has control characters, so a text that is too
-/// long, and has the records behind it as its end, is none.
+/// Whether a text can be a name. A text that is too long contains the records after it, whose heads have control
+/// characters, so it is not a name.
 fn is_symbol(text: &[u8]) -> bool {
     text.len() <= LONGEST_SYMBOL && text.iter().all(|b| *b >= 0x20)
 }
 
-/// Whether a record has as many rows as it claims, in a table behind a head of this length.
+/// Whether a record has as many rows as it states, in a table after a head of this length.
 fn has_rows(body: &[u8], head: usize, row: usize) -> bool {
     let count = body.get(head - 4..head).and_then(<[u8]>::first_chunk);
     count.is_some_and(|count| head + u32::from_be_bytes(*count) as usize * row == body.len())
 }
 
 impl Redactor {
-    /// A record without what names nothing; `None` when nothing else is left.
+    /// A record without references to ids that the dump does not define; `None` when nothing else is left.
     fn cleared<'a>(&self, record: Record<'a>, body: &[u8]) -> Option<Record<'a>> {
         let Some(structure) = &self.structure else {
             return Some(record);
@@ -539,7 +539,7 @@ impl Rewriter for Redactor {
                 }
                 None => Edit::Keep,
             },
-            // Encoded from its fields: the record may be longer than they are.
+            // Encoded from its fields, because the record may be longer than they are.
             Some(decoded) => match self.cleared(decoded, record.body) {
                 Some(cleared) => {
                     encode_record(&cleared, self.ids, body);
@@ -547,7 +547,7 @@ impl Rewriter for Redactor {
                 }
                 None => Edit::Drop,
             },
-            // The contents of an unknown record are not known.
+            // The layout of an unknown record is not known.
             None => Edit::Drop,
         }
     }

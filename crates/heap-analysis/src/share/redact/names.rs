@@ -1,5 +1,5 @@
-//! Other names for application classes, their fields and methods; with a map in the form of
-//! ProGuard and R8, which `--mapping` reads back.
+//! New names for application classes, their fields and methods; with a map in the format of ProGuard and R8, which
+//! `--mapping` reads.
 
 use super::{Shape, Texts, fits};
 use hprof::{BasicType, ObjectId, readable_class_name};
@@ -15,7 +15,7 @@ pub struct Names {
     classes: BTreeMap<String, (String, Vec<[String; 3]>)>,
 }
 
-/// Words get numbers in the order they come.
+/// Words are numbered in the order in which they occur.
 #[derive(Default)]
 struct Words(FxHashMap<String, String>);
 
@@ -27,7 +27,7 @@ impl Words {
     }
 }
 
-/// Renames `shop.Order$Line` to `p1.C1$C2`: the same word, the same new word.
+/// Renames `shop.Order$Line` to `p1.C1$C2`: the same word always has the same new word.
 struct ClassNames<'a> {
     packages: Words,
     classes: Words,
@@ -53,7 +53,7 @@ impl ClassNames<'_> {
             if n > 0 {
                 new.push('$');
             }
-            // Numbers of anonymous classes and the JVM's own words say nothing.
+            // Numbers of anonymous classes and words of the JVM reveal nothing.
             let word = word.split('+').next().unwrap_or_default();
             if word.is_empty() || word == "Lambda" || word.bytes().all(|b| b.is_ascii_digit()) {
                 new.push_str(word);

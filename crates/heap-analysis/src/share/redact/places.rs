@@ -1,7 +1,7 @@
-//! Where the instances of each class have certain fields.
+//! The offsets of certain fields in the instances of each class.
 //!
-//! A chain of superclasses may be as long as a dump has classes, so each class knows only the
-//! fields that it declares, and the nearest superclass that has such fields.
+//! A chain of superclasses may be as long as a dump has classes, so each class stores only the fields that it
+//! declares, and the nearest superclass that has such fields.
 
 use super::Shape;
 use hprof::{BasicType, IdSize};
@@ -15,11 +15,11 @@ pub(super) struct FieldPlace {
     pub(super) hash: bool,
 }
 
-/// A class, and the bytes of the fields that instances have before those it declares.
+/// A class, and the size of the fields that precede those it declares.
 type Above = (u64, usize);
 
 struct Class {
-    /// Its own, by their offset in what it declares.
+    /// The fields that the class declares, with offsets from its first field.
     own: Vec<FieldPlace>,
     next: Option<Above>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Asks `own` for those among the fields that each class declares.
+    /// `own` picks the fields among those that each class declares.
     pub(super) fn new(
         shapes: &FxHashMap<u64, Shape>,
         ids: IdSize,
@@ -57,7 +57,7 @@ impl Places {
         }
     }
 
-    /// Those in the first `len` bytes of an instance's fields.
+    /// The fields in the first `len` bytes of an instance's fields.
     pub(super) fn in_instance(
         &self,
         class: u64,
@@ -68,7 +68,7 @@ impl Places {
             let (above, more) = self.classes.get(class)?.next?;
             Some((above, offset + more))
         };
-        // A class that declares fields is some bytes long, so a circle of classes ends here, too.
+        // A class that declares fields takes at least one byte, so this also ends for a cycle of classes.
         std::iter::successors(first, next)
             .take_while(move |(_, offset)| *offset < len)
             .flat_map(|(class, offset)| {
@@ -81,7 +81,7 @@ impl Places {
     }
 }
 
-/// For each class the nearest superclass, or itself, that is wanted.
+/// For each class, the nearest wanted class among itself and its superclasses.
 pub(super) fn nearest(
     shapes: &FxHashMap<u64, Shape>,
     ids: IdSize,
@@ -96,7 +96,7 @@ pub(super) fn nearest(
                 found = *above;
                 break;
             }
-            // A class that is met again on the way closes a circle in which none is wanted.
+            // A class that is visited twice closes a cycle without a wanted class.
             known.insert(at, None);
             if is_wanted(at, shape) {
                 found = Some((at, 0));

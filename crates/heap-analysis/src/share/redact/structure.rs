@@ -1,6 +1,6 @@
-//! What the records of a dump name: objects, classes, texts, frames. In a damaged dump a record can
-//! be too long, so that its references and fields are the contents of the arrays behind it. What names
-//! nothing of the dump is therefore no reference, and is not copied.
+//! The ids that a dump defines: objects, classes, texts, frames. In a damaged dump a record can be too long, so that
+//! its references and fields are the contents of the arrays after it. An id that the dump does not define is therefore
+//! not a reference, and is not copied.
 
 use super::places::{FieldPlace, Places};
 use super::{ClassPass, Shape, walk_all};
@@ -10,12 +10,12 @@ use hprof::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A set of ids: 512 bits for each stretch of addresses that has an object.
+/// A set of ids: 512 bits for each range of addresses with an object.
 #[derive(Default)]
 struct Ids(FxHashMap<u64, [u64; 8]>);
 
 impl Ids {
-    /// Addresses are multiples of 8: the low bits go to the top, so that the others are dense.
+    /// Addresses are multiples of 8: the low bits move to the top, so that the others are dense.
     fn place(id: u64) -> (u64, usize, u64) {
         let turned = id.rotate_right(3);
         (turned >> 9, (turned >> 6 & 7) as usize, 1 << (turned & 63))
@@ -32,20 +32,20 @@ impl Ids {
     }
 }
 
-/// What is known of a dump.
+/// The structure of a dump.
 pub(super) struct Structure {
     ids: IdSize,
     objects: Ids,
     /// Bytes of an instance's fields, by class; `None` when a superclass is missing.
     sizes: FxHashMap<u64, Option<usize>>,
-    /// References in instances.
+    /// The reference fields of instances.
     references: Places,
     texts: FxHashSet<u64>,
-    /// Objects whose fields are not those of their class, or without a class.
+    /// Number of objects whose fields do not fit their class, or whose class is unknown.
     pub(super) cleared: u64,
 }
 
-/// Objects of classes that are known.
+/// Collects the objects whose class is known.
 struct ObjectPass<'s>(&'s mut Structure);
 
 impl HeapVisitor for ObjectPass<'_> {
@@ -67,7 +67,7 @@ impl HeapVisitor for ObjectPass<'_> {
 }
 
 impl Structure {
-    /// Reads the objects of a dump whose classes and texts are known.
+    /// Reads the objects of a dump whose classes and texts are known already.
     pub(super) fn new(
         data: &[u8],
         ids: IdSize,
@@ -90,7 +90,7 @@ impl Structure {
         Ok(structure)
     }
 
-    /// Reads a dump that nothing is known of.
+    /// Reads all of a dump.
     pub(super) fn read(data: &[u8]) -> Result<Structure, HeaderError> {
         let (texts, ids) = super::Texts::read(data)?;
         let mut pass = ClassPass::default();
@@ -125,7 +125,7 @@ impl Structure {
         self.has(hprof::read_id(bytes, self.ids))
     }
 
-    /// Clears a reference that names nothing.
+    /// Clears a reference to an id that the dump does not define.
     fn clear(&self, bytes: &mut [u8]) {
         if !self.is_reference(bytes) {
             bytes.fill(0);
@@ -136,13 +136,13 @@ impl Structure {
         self.references.in_instance(class.0, len)
     }
 
-    /// Whether the fields of an instance are those of its class.
+    /// Whether the fields of an instance fit its class.
     pub(super) fn is_whole(&self, i: &Instance<'_>) -> bool {
         self.sizes.get(&i.class.0) == Some(&Some(i.fields.len()))
     }
 
-    /// Clears what is no reference in the fields of an instance of a known class, and all of them when
-    /// they are not the fields of this class.
+    /// Clears invalid references in the fields of an instance of a known class, and all fields if they do not fit this
+    /// class.
     pub(super) fn clear_fields(&self, i: &Instance<'_>, fields: &mut [u8]) {
         if !self.is_whole(i) {
             fields.fill(0);
@@ -155,14 +155,14 @@ impl Structure {
         }
     }
 
-    /// Clears what is no reference among the elements of an array.
+    /// Clears invalid references among the elements of an array.
     pub(super) fn clear_elements(&self, elements: &mut [u8]) {
         for element in elements.chunks_exact_mut(self.ids.bytes()) {
             self.clear(element);
         }
     }
 
-    /// Clears what is no reference and no name in an encoded class.
+    /// Clears invalid references and names in an encoded class.
     pub(super) fn clear_class(&self, class: &ClassDump<'_>, record: &mut [u8]) {
         let width = self.ids.bytes();
         // Tag, id and serial; superclass, loader, signers, domain and two reserved ids.
@@ -193,7 +193,7 @@ impl Structure {
         }
     }
 
-    /// A type and a value; gives the offset behind it.
+    /// Clears an invalid reference in a pair of a type and a value; returns the offset after it.
     fn clear_value(&self, record: &mut [u8], at: usize, kind: BasicType) -> usize {
         let end = at + 1 + kind.size(self.ids.bytes());
         if kind == BasicType::Object {
@@ -203,7 +203,7 @@ impl Structure {
     }
 }
 
-/// Bytes of an instance's fields, those of the superclasses among them.
+/// Bytes of an instance's fields, including those of superclasses.
 fn sizes(shapes: &FxHashMap<u64, Shape>, ids: IdSize) -> FxHashMap<u64, Option<usize>> {
     let mut sizes: FxHashMap<u64, Option<usize>> = FxHashMap::default();
     let mut path = Vec::new();
@@ -219,7 +219,7 @@ fn sizes(shapes: &FxHashMap<u64, Shape>, ids: IdSize) -> FxHashMap<u64, Option<u
             let Some(shape) = shapes.get(&at).filter(|shape| shape.dumped) else {
                 break None;
             };
-            // Classes in a circle have no size.
+            // Classes that form a cycle have no size.
             sizes.insert(at, None);
             path.push((at, shape.bytes(ids)));
             at = shape.super_class;
@@ -233,7 +233,7 @@ fn sizes(shapes: &FxHashMap<u64, Shape>, ids: IdSize) -> FxHashMap<u64, Option<u
     sizes
 }
 
-/// Counts what the records of a dump hold that names nothing in it.
+/// Counts records with references to ids that the dump does not define.
 pub(super) struct Strays<'s> {
     structure: &'s Structure,
     pub(super) found: u64,

@@ -1,4 +1,4 @@
-//! Content replaced by tokens: keyed, of the same length, equal exactly where the content was equal.
+//! Replaces contents by tokens: keyed, of the same length, equal exactly if the contents were equal.
 //!
 //! From 16 bytes on a token is the output of a keyed BLAKE3 over the content (equal tokens for
 //! different contents would need a collision of 64 bits or more). Shorter contents go through a keyed
@@ -13,7 +13,7 @@ pub(super) struct Tokens {
     key: [u8; 32],
 }
 
-/// From this length on contents are hashed.
+/// The length in bytes from which contents are hashed.
 const HASHED: usize = 16;
 const ROUNDS: u8 = 8;
 
@@ -38,7 +38,7 @@ impl Tokens {
         match element {
             BasicType::Boolean => self.bits(content),
             _ if content.len() >= HASHED => self.hash(element, content),
-            // Zeros are no token: continue until something else comes out.
+            // Zeros are not a valid token: repeat until the result is another one.
             _ => loop {
                 self.permute(content);
                 if content.iter().any(|b| *b != 0) {
@@ -48,8 +48,9 @@ impl Tokens {
         }
     }
 
-    /// Bits stay bits. Few of them are a number from 1 to the largest, which goes some steps on in
-    /// a circle: no zero and never itself. Many get a fixed pad for their length.
+    /// Bits stay bits. Up to 63 of them are a number from 1 to the largest one, to which a step that depends on the
+    /// key is added, modulo the largest number: the token is neither zero nor the number itself. More bits are
+    /// combined with a fixed pad for their length.
     fn bits(&self, content: &mut [u8]) {
         let len = content.len();
         let mut pad = vec![0; len.max(8)];
@@ -81,7 +82,7 @@ impl Tokens {
         let letter = |b: u8| b'a' + b % 26;
         match element {
             BasicType::Byte => content.iter_mut().for_each(|b| *b = letter(*b)),
-            // Eight chars of letters say too little to stay apart.
+            // Eight chars of letters have too few values to stay different.
             BasicType::Char if content.len() >= 2 * HASHED => {
                 for unit in content.chunks_exact_mut(2) {
                     (unit[0], unit[1]) = (0, letter(unit[1]));
@@ -95,7 +96,7 @@ impl Tokens {
     fn permute(&self, content: &mut [u8]) {
         let len = content.len();
         if len == 1 {
-            // The other 255 values in a circle, in an order and with a step that the key decides.
+            // Moves through the other 255 values in an order and with a step that depend on the key.
             let mut step = [0u8; 1];
             self.stream(3, &[], &mut step);
             let order = self.order();
@@ -122,7 +123,7 @@ impl Tokens {
         }
     }
 
-    /// The values 1 to 255 in an order that the key decides.
+    /// The values 1 to 255 in an order that depends on the key.
     fn order(&self) -> [u8; 255] {
         let mut order: [u8; 255] = std::array::from_fn(|n| n as u8 + 1);
         let mut draws = [0u8; 255 * 4];
@@ -135,7 +136,7 @@ impl Tokens {
         order
     }
 
-    /// Letters of the same length for a name or another text of the file's own.
+    /// Letters of the same length for a name or another text of the file.
     pub(super) fn letters(&self, text: &[u8]) -> Vec<u8> {
         let mut out = vec![0; text.len()];
         self.stream(17, text, &mut out);

@@ -1,4 +1,4 @@
-//! The second look at a redacted dump: is anything of the original left in it?
+//! Checks whether a redacted dump still contains parts of the original.
 
 use super::Redactor;
 use super::structure::{Strays, Structure};
@@ -9,39 +9,39 @@ use hprof::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-/// What was found.
+/// The result of the check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
     /// Arrays whose elements were to be replaced.
     pub arrays: u64,
-    /// Those of four bytes or more (not all zeros) that still have their elements.
+    /// Those of four bytes or more (not all zeros) whose elements are unchanged.
     pub unchanged: u64,
-    /// Places in the output that hold 16 bytes of an original array which the original has nowhere
-    /// in what stays: references, numbers of objects. Names that stay are not searched.
+    /// Places in the output that have 16 bytes of an original array, unless the original also has these bytes in the
+    /// parts that stay: references, numbers of objects. Names that stay are not searched.
     pub remains: u64,
-    /// Objects, classes and roots of the output with a reference to nothing in it, or with fields that
-    /// their class does not have.
+    /// Objects, classes and roots of the output that refer to an object that it does not have, or whose fields do not
+    /// fit their class.
     pub strays: u64,
-    /// Objects and roots that the two dumps do not have in common.
+    /// Objects and roots that only one of the two dumps has.
     pub differences: u64,
 }
 
 impl Verified {
-    /// True when nothing of the original is left and nothing is missing.
+    /// True when nothing of the original is left and no object is missing.
     pub fn clean(&self) -> bool {
         self.unchanged == 0 && self.remains == 0 && self.strays == 0 && self.differences == 0
     }
 }
 
-/// Bytes that are searched for.
+/// Length in bytes of the parts that are searched.
 const WINDOW: usize = 16;
 
 #[derive(Default)]
 struct Original<'r> {
     redactor: Option<&'r Redactor>,
-    /// Arrays that are hidden. Two dumps in one file can have two arrays of one id.
+    /// Number of hidden arrays. Two dumps in one file can have two arrays with the same id.
     hidden: u64,
-    /// Id and hash of the contents of each.
+    /// Id and hash of the contents of each hidden array.
     arrays: FxHashSet<(u64, u64)>,
     windows: FxHashSet<u128>,
     objects: u64,
@@ -53,7 +53,7 @@ fn hash(data: &[u8]) -> u64 {
 
 fn window(data: &[u8]) -> Option<u128> {
     let first = data.first_chunk::<WINDOW>()?;
-    // Padding and fill patterns are in every file.
+    // Padding and fill patterns occur in every file.
     let kinds: FxHashSet<u8> = first.iter().copied().collect();
     (kinds.len() > 4).then(|| u128::from_be_bytes(*first))
 }
@@ -115,7 +115,7 @@ impl HeapVisitor for Redacted<'_> {
     }
 }
 
-/// A small filter in front of the set of windows.
+/// A small filter, checked before the set of windows.
 struct Filter<'a> {
     bits: Vec<u64>,
     windows: &'a FxHashSet<u128>,
@@ -159,7 +159,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The last bytes that went by.
+/// The most recent bytes.
 #[derive(Default)]
 struct Slide {
     window: u128,
@@ -218,8 +218,8 @@ pub fn verify(
     Ok(found)
 }
 
-/// Removes from the findings all that the original also has outside of what is hidden: an
-/// `int[]` that once held references has the bytes of an array of references that is still there.
+/// Removes the findings that the original also has outside of hidden contents: an `int[]` that once held references
+/// has the same bytes as an array of references that stays.
 fn forget_what_stays(
     original: &[u8],
     redactor: &Redactor,
@@ -241,7 +241,7 @@ fn forget_what_stays(
     super::walk_all(original, &mut stays)
 }
 
-/// Passes what stays readable of the original.
+/// Reads the parts of the original that stay readable.
 struct Stays<'r> {
     redactor: &'r Redactor,
     slide: Slide,
@@ -258,16 +258,15 @@ impl Stays<'_> {
         }
     }
 
-    /// Passes a sub-record but for the bytes that are hidden: those that the redactor changes, in
-    /// a record that keeps its length.
+    /// Reads a sub-record without its hidden bytes: those that the redactor changes. The record keeps its length.
     fn sub_record(&mut self, at: FileOffset, record: &SubRecord<'_>) {
         let mut bytes = std::mem::take(&mut self.record);
         bytes.clear();
         encode_sub_record(record, self.redactor.ids, &mut bytes);
         let mut redacted = Vec::new();
         match record {
-            // All of an array, whatever byte of a token happens to be that of the content; but
-            // zeros stay zeros.
+            // The elements of an array are hidden completely, even if a byte of a token happens to equal that of the
+            // content; but zeros stay zeros.
             SubRecord::PrimitiveArray(a)
                 if self.redactor.hides_array(a) && a.data.iter().any(|b| *b != 0) =>
             {
