@@ -1,4 +1,4 @@
-//! What a query can name: for pages that list it and editors that complete it.
+//! The names that a query can use: for pages that list them and editors that complete them.
 
 use crate::Session;
 use crate::limits::Limits;
@@ -6,7 +6,7 @@ use crate::sql;
 use crate::sql::table::{ColumnDef, Type};
 use serde::Serialize;
 
-/// What stands in FROM.
+/// The kind of a name in FROM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TableKind {
@@ -14,14 +14,14 @@ pub enum TableKind {
     Table,
     /// A function: `outbound(id)`, `set_members('roots')`.
     Function,
-    /// A name that another tool gave to the same data.
+    /// A view: a name that another tool uses for the same data.
     View,
     /// The instances of a class.
     Class,
 }
 
 impl TableKind {
-    /// The word for it.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::Table => "table",
@@ -39,7 +39,7 @@ pub struct ColumnInfo {
     pub name: String,
     /// `object`, `int`, `real`, `text` or `any`.
     pub kind: &'static str,
-    /// True when `select *` leaves it out.
+    /// True when `select *` does not include it.
     pub hidden: bool,
 }
 
@@ -48,9 +48,9 @@ pub struct ColumnInfo {
 pub struct TableInfo {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The kind of table.
     pub kind: TableKind,
-    /// What a function is called with, by name; all but the first may be left out.
+    /// The names of a function's arguments; all but the first are optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// Its columns, without the arguments of a function; empty for views.
@@ -118,10 +118,9 @@ impl Session {
         sql::function_names().collect()
     }
 
-    /// What the word that ends at a byte offset can become, at most `limit`: columns of the tables
-    /// and fields of the classes that the text names, tables, functions, columns and classes that
-    /// begin with it. Classes also match by their simple name; behind the alias of a table
-    /// (`o.ret`) only columns do.
+    /// Completions of the word that ends at a byte offset, at most `limit`: columns of the tables and fields of the
+    /// classes in the text, and tables, functions, columns and classes that begin with the word. Classes also match by
+    /// their simple name; after the alias of a table (`o.ret`) only columns do.
     pub fn complete(&self, text: &str, offset: usize, limit: usize) -> Vec<String> {
         let before = text.get(..offset).unwrap_or(text);
         let is_part = |c: char| c.is_alphanumeric() || "._$@".contains(c);
@@ -134,7 +133,7 @@ impl Session {
         let named = self.named_columns(text, &tables);
         let mut found: Vec<String> = Vec::new();
         if let Some((alias, part)) = word.split_once('.') {
-            // In OQL what hangs on an object may also be a property or a call.
+            // In OQL, a member of an object may also be a property or a method call.
             let mut all: Vec<&str> = named.iter().map(String::as_str).collect();
             all.extend(METHODS);
             all.extend(if alias == "heap" { HEAP_WORDS } else { &[] });
@@ -164,8 +163,8 @@ impl Session {
         found
     }
 
-    /// Columns of the tables that a text names, and fields of the classes; most texts are not
-    /// finished when this is asked, so that words are enough.
+    /// Columns of the tables, and fields of the classes, that occur in a text. Most texts are unfinished at this
+    /// point, so the text is split into words and not parsed.
     fn named_columns(&self, text: &str, tables: &[TableInfo]) -> Vec<String> {
         let is_part = |c: char| c.is_alphanumeric() || "._$[]".contains(c);
         let mut columns = Vec::new();
@@ -218,7 +217,7 @@ const WORDS: &[&str] = &[
     "where",
 ];
 
-/// What MAT's OQL finds on an object.
+/// Properties and methods of objects in MAT's OQL.
 const METHODS: &[&str] = &[
     "@GCRootInfo",
     "@classLoaderId",
@@ -235,7 +234,7 @@ const METHODS: &[&str] = &[
     "toString()",
 ];
 
-/// What jhat's OQL finds on `heap`.
+/// Members of `heap` in jhat's OQL.
 const HEAP_WORDS: &[&str] = &[
     "classes()",
     "findClass(",

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub enum Cell {
     /// No value.
     Null,
-    /// A truth value (OQL; SQL says 0 and 1).
+    /// A truth value (OQL; in SQL it is 0 or 1).
     Bool(bool),
     /// A whole number.
     Int(i64),
@@ -41,7 +41,7 @@ impl Serialize for Cell {
 }
 
 impl std::fmt::Display for Cell {
-    /// As a person reads it in a table: nothing for no value, lists in brackets.
+    /// For people: nothing for no value, lists in brackets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Cell::Null => Ok(()),
@@ -76,7 +76,7 @@ impl Cell {
     }
 }
 
-/// Why a result has fewer rows than the query has answers.
+/// Why a result does not have all rows of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
@@ -88,14 +88,14 @@ pub enum Cut {
     Cancelled,
 }
 
-/// What a query answered.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
     /// The dialect that the text was read as.
     pub lang: Lang,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// Numbers of the columns that hold objects, or lists of them.
+    /// Indexes of the columns that have objects, or lists of objects.
     pub object_columns: Vec<usize>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,

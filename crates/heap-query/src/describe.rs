@@ -1,4 +1,4 @@
-//! What an object says about itself, for every dialect: readable text, field paths, sizes.
+//! Properties of objects that all dialects use: readable text, field paths, sizes.
 
 use crate::cell::Cell;
 use heap_analysis::objects::describe::value_of;
@@ -6,7 +6,7 @@ use heap_analysis::objects::fields::{field_int, field_ref, lineage};
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, ObjectId};
 
-/// The kind as tables write it.
+/// The name of a kind in tables.
 pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Class => "class",
@@ -16,7 +16,7 @@ pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// A readable value: whole strings and character arrays, else what `heap-analysis` shows.
+/// A readable value: whole strings and character arrays; otherwise the value that `heap-analysis` shows.
 pub(crate) fn readable(heap: &Heap, object: ObjIdx) -> Option<String> {
     if let Some(text) = heap.string(object) {
         return Some(text);
@@ -70,7 +70,7 @@ fn builder_text(heap: &Heap, object: ObjIdx) -> Option<String> {
     }
 }
 
-/// A field's value as a cell; null references are no value.
+/// A field's value as a cell; a null reference is no value.
 pub(crate) fn cell_of(value: Value) -> Cell {
     match value {
         Value::Reference(id) if id.is_null() => Cell::Null,
@@ -86,8 +86,8 @@ pub(crate) fn cell_of(value: Value) -> Cell {
     }
 }
 
-/// The value of a field: the most derived instance field of that name, else, of a class object, a
-/// static field of the class or of one above it.
+/// The value of a field: the most derived instance field of that name; otherwise, for a class object, a static field
+/// of the class or a superclass.
 pub(crate) fn field_value(heap: &Heap, object: ObjIdx, name: &str) -> Option<Value> {
     match heap.object(object).ok()? {
         ObjectView::Instance { fields, .. } => {
@@ -98,7 +98,7 @@ pub(crate) fn field_value(heap: &Heap, object: ObjIdx, name: &str) -> Option<Val
     }
 }
 
-/// A static field of a class or of the nearest class above that has one of that name.
+/// A static field of a class, or of the nearest superclass that has one of that name.
 pub(crate) fn static_value(heap: &Heap, class: ClassIdx, name: &str) -> Option<Value> {
     lineage(heap, class)
         .flat_map(|c| &heap.class(c).statics)
@@ -155,7 +155,7 @@ pub(crate) fn primitive(element: BasicType, data: &[u8], index: usize) -> Option
     Some(cell_of(Value::from_bits(element, bits)))
 }
 
-/// Types as Java writes them; references are `Object`, the dump does not say more.
+/// Types as Java writes them; references are `Object`, because the dump has no other type for them.
 pub(crate) fn type_name(kind: BasicType) -> &'static str {
     match kind {
         BasicType::Object => "Object",

@@ -1,4 +1,4 @@
-//! What can be wrong with a query, and where.
+//! Errors of a query, and their position in the text.
 
 use crate::cell::Cut;
 use crate::lang::Lang;
@@ -45,10 +45,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a query has no answer.
+/// Why a query has no result.
 #[derive(Debug, Error)]
 pub enum QueryError {
-    /// The text is no query, or names what is not there.
+    /// The text is not a query, or uses an unknown name.
     #[error("{message} ({place})")]
     Text {
         /// What is wrong.
@@ -76,7 +76,7 @@ impl QueryError {
         }
     }
 
-    /// A fault in a text without a named language reports the language that was assumed.
+    /// Adds the dialect that was assumed to an error in a text without a given dialect.
     pub(crate) fn recognised_as(self, lang: Lang) -> QueryError {
         match self {
             QueryError::Text { message, place } => {
@@ -93,7 +93,7 @@ impl QueryError {
         }
     }
 
-    /// Where in the text the fault lies, if it lies there.
+    /// The position of the error in the text, if it has one.
     pub fn place(&self) -> Option<&Place> {
         match self {
             QueryError::Text { place, .. } => Some(place),

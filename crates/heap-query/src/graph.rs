@@ -1,5 +1,4 @@
-//! Questions about the graph that every dialect asks: what a set of objects retains, and the way
-//! from a root to an object.
+//! Graph algorithms that all dialects use: what a set of objects retains, and the path from a root to an object.
 
 use crate::error::QueryError;
 use crate::shared::{BLOCK, Env, counts};
@@ -8,7 +7,7 @@ use heap_graph::{Heap, LayoutModel, ObjIdx, Via};
 use hprof::{HeapTag, Serial};
 use rustc_hash::FxHashSet;
 
-/// What would be freed with all objects of a set, the set included, by id. For one object that is
+/// The objects that would be freed together with all objects of a set, including these, by id. For one object this is
 /// its dominator subtree; for more, everything that roots reach only through the set.
 pub(crate) fn retained_set(env: &Env, set: &[ObjIdx]) -> Result<Vec<ObjIdx>, QueryError> {
     let heap = &env.heap;
@@ -32,7 +31,7 @@ pub(crate) fn retained_set(env: &Env, set: &[ObjIdx]) -> Result<Vec<ObjIdx>, Que
         .collect())
 }
 
-/// An object and all that it dominates, by id.
+/// An object and everything that it dominates, by id.
 pub(crate) fn subtree(env: &Env, top: ObjIdx) -> Result<Vec<ObjIdx>, QueryError> {
     let mut found = vec![top];
     let mut at = 0;
@@ -41,7 +40,7 @@ pub(crate) fn subtree(env: &Env, top: ObjIdx) -> Result<Vec<ObjIdx>, QueryError>
         if at % BLOCK == 0 {
             env.stop.check()?;
         }
-        // A tree has each object once; a broken index must not make it endless.
+        // A tree has each object once; a damaged index must not cause an endless loop.
         if found.len() as u64 <= env.heap.len() {
             found.extend(env.heap.dominated(Some(object)));
         }
@@ -91,7 +90,7 @@ fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Marks, QueryError> {
     Ok(marks)
 }
 
-/// Where reachability begins: roots, without those that are references of their thread.
+/// Where the search starts: roots, without objects that are roots only as references of their thread.
 fn starts(heap: &Heap) -> Result<Vec<ObjIdx>, QueryError> {
     let mut locals: FxHashSet<(Serial, ObjIdx, HeapTag, u32)> = FxHashSet::default();
     if heap.summary().layout.model != LayoutModel::Plain {
@@ -125,7 +124,7 @@ pub(crate) fn path_to_root(env: &Env, object: ObjIdx) -> Result<Vec<ObjIdx>, Que
     if !heap.is_reachable(object) {
         return Ok(Vec::new());
     }
-    // The first question makes the table of referrers, which takes a pass over the dump.
+    // The first call builds the table of referrers, which takes a pass over the dump.
     env.stop
         .within(|control| heap.inbound_with(object, control))?;
     for exclude in [Exclusions::ALL, Exclusions::default()] {

@@ -1,4 +1,4 @@
-//! The dialects, and how a text shows which one it is in.
+//! The dialects, and how the dialect of a text is detected.
 
 use crate::oql;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lang {
-    /// SQL as SQLite has it.
+    /// SQL as SQLite supports it.
     Sql,
     /// The OQL of Eclipse MAT.
     Oql,
@@ -16,7 +16,7 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// The word for it: `sql`, `oql`, `jhat`.
+    /// The name of the dialect: `sql`, `oql`, `jhat`.
     pub fn name(self) -> &'static str {
         match self {
             Lang::Sql => "sql",
@@ -56,7 +56,7 @@ const SQL_WORDS: &[&str] = &[
     "this",
 ];
 
-/// Signs and words that only JavaScript has.
+/// Operators and words that only JavaScript has.
 const JAVASCRIPT: &[&str] = &[
     "==",
     "&&",
@@ -78,7 +78,7 @@ const JAVASCRIPT: &[&str] = &[
     "!(",
 ];
 
-/// The first words of a statement of SQL; those that would change something are refused there.
+/// The first words of SQL statements; those that would change data are refused when the statement runs.
 const STATEMENTS: &[&str] = &[
     "select", "with", "explain", "values", "from", "insert", "update", "delete", "create", "drop",
     "alter", "attach", "detach", "pragma", "vacuum", "begin", "commit", "replace",
@@ -99,12 +99,13 @@ fn is_jhat(text: &str) -> bool {
     // `[I`, `[Ljava.lang.String;`, `instanceof 0x12`, an object literal, a pattern.
     let array = outside.contains("from [") || outside.contains("from instanceof [");
     let object = outside.trim_start()[6..].trim_start().starts_with('{');
-    // Both signs are SQL's too, and a table of SQL, a name in quotes or a query is no class of a heap.
+    // `==` and `||` exist in SQL, too, and a table of SQL, a quoted name or a subquery in FROM is not a class of a
+    // heap.
     let mut after_from = words(text).skip_while(|w| !w.eq_ignore_ascii_case("from"));
     let is_sql = |word: &str| crate::sql::is_table(word) || word.eq_ignore_ascii_case("select");
     let of_table = after_from.nth(1).is_some_and(is_sql) || quoted_from(text).is_some();
     let counts = |word: &&&str| !(of_table && ["==", "||"].contains(*word));
-    // MAT writes `@length`.
+    // MAT uses `@length` instead.
     let length = !text.contains('@')
         && outside.contains(".length")
         && words(text).any(|w| w.ends_with(".length") && w.matches('.').count() > 1);
@@ -112,7 +113,7 @@ fn is_jhat(text: &str) -> bool {
     array || object || length || signs.any(|w| outside.contains(w))
 }
 
-/// The dialect of a text: OQL where it parses as OQL and its FROM is no table of SQL.
+/// The dialect of a text: OQL if it parses as OQL and its FROM is not a table of SQL.
 pub(crate) fn recognise(text: &str) -> Lang {
     if is_jhat(text) {
         return Lang::Jhat;
@@ -146,8 +147,8 @@ pub(crate) fn recognise(text: &str) -> Lang {
             after_from = "";
         }
     }
-    // A plain word in FROM is a table, unless something else of OQL is there; tables of SQL have
-    // no dots, and what has an argument is a function.
+    // A plain word in FROM is a table, unless the text has something that only OQL has; tables of SQL have no dots,
+    // and a name with an argument is a function.
     let only_oql = text.contains(['@', '$'])
         || has(&["instanceof", "implements", "objects", "retained", "union"])
         || after_from.contains('.')
@@ -162,7 +163,7 @@ pub(crate) fn recognise(text: &str) -> Lang {
     }
 }
 
-/// What follows two words that stand one behind the other.
+/// The text after the first occurrence of two consecutive words.
 fn after_words<'t>(text: &'t str, first: &str, second: &str) -> Option<&'t str> {
     let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
     text.match_indices(first).find_map(|(at, _)| {
@@ -173,7 +174,7 @@ fn after_words<'t>(text: &'t str, first: &str, second: &str) -> Option<&'t str> 
     })
 }
 
-/// Words outside of strings, dotted names in one piece.
+/// Words outside of strings; a dotted name is one word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let outside = text.split(['"', '\'']).step_by(2);
     let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
@@ -182,7 +183,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|w| !w.is_empty())
 }
 
-/// What stands in double quotes after FROM: a pattern in OQL, the name of a table in SQL.
+/// The text in double quotes after FROM: a pattern in OQL, the name of a table in SQL.
 fn quoted_from(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let after = lower

@@ -1,5 +1,5 @@
-//! Any question about a heap, in SQL, in the OQL of Eclipse MAT, or in the OQL of jhat and
-//! VisualVM, answered as a table of typed cells. Nothing here prints.
+//! Queries about a heap, in SQL, in the OQL of Eclipse MAT, or in the OQL of jhat and VisualVM. The result is a table
+//! of typed cells. Nothing here prints.
 //!
 //! ```no_run
 //! use heap_graph::{Control, Heap, Options};
@@ -15,9 +15,8 @@
 //! ```
 //!
 //! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
-//! [`session`](Session) (the front), `lang` (which dialect a text is in), `shared`, `describe`
-//! and `graph` (what all dialects use), `sql`, `oql`,
-//! `jhat` and `catalog` (what a query can name).
+//! [`session`](Session) (the interface), `lang` (detects the dialect of a text), `shared`, `describe` and `graph`
+//! (used by all dialects), `sql`, `oql`, `jhat` and `catalog` (the names that a query can use).
 
 mod catalog;
 mod cell;

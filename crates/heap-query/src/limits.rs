@@ -1,4 +1,4 @@
-//! How much a query may take, and how it is stopped.
+//! Limits of a query, and how it is stopped.
 
 use crate::cell::Cut;
 use crate::error::QueryError;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How much a query may take.
+/// The limits of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// At most so many rows; `None` for all.
+    /// The most rows; `None` for all.
     pub rows: Option<usize>,
-    /// At most so long; what was found until then is the answer.
+    /// The longest time; the rows found until then are the result.
     pub time: Option<Duration>,
     /// Set it from any thread to stop the query within milliseconds.
     pub cancel: Arc<AtomicBool>,
@@ -21,8 +21,8 @@ pub struct Limits {
     pub watch: Option<Watch>,
 }
 
-/// Receives from any thread the progress of the outermost scan of a query, or of the pass over the dump that
-/// it needs first. A query may make several, one after the other.
+/// Receives, from any thread, the progress of the outermost scan of a query, or of the pass over the dump that it
+/// needs first. A query may report several such phases in succession.
 #[derive(Clone)]
 pub struct Watch(pub Arc<dyn Fn(Progress) + Send + Sync>);
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Watch {
 }
 
 impl Limits {
-    /// At most so many rows, for as long as it takes.
+    /// At most this many rows, without a time limit.
     pub fn rows(rows: usize) -> Limits {
         Limits {
             rows: Some(rows),
@@ -42,17 +42,17 @@ impl Limits {
     }
 }
 
-/// A running query's view of its limits.
+/// The limits of a running query, and whether it has been stopped.
 #[derive(Debug)]
 pub(crate) struct Stop {
     cancel: Arc<AtomicBool>,
     deadline: Option<Instant>,
-    /// Set for work inside `heap-graph`, which knows no deadline.
+    /// Cancels work inside `heap-graph`, which does not check the deadline.
     inner: AtomicBool,
     watch: Option<Watch>,
-    /// True while a scan reports.
+    /// True while a scan reports progress; scans inside it do not.
     led: AtomicBool,
-    /// Whether a part of the query has ended early, perhaps without a row after that.
+    /// Whether a part of the query has ended early; it may produce no row after that.
     has_stopped: AtomicBool,
 }
 
@@ -68,7 +68,7 @@ impl Stop {
         }
     }
 
-    /// Why the query must end now, if it must: what receives a reason ends early.
+    /// Why the query must end now, if it must. A caller that gets a reason must end early.
     pub(crate) fn reason(&self) -> Option<Cut> {
         let reason = self.reason_now();
         if reason.is_some() {
@@ -124,7 +124,7 @@ impl Stop {
     }
 }
 
-/// A scan that reports how far it is, if no scan around it does.
+/// A scan that reports its progress, unless a scan around it does.
 pub(crate) struct Lead {
     stop: Arc<Stop>,
     phase: &'static str,

@@ -1,4 +1,4 @@
-//! The front of the crate: a heap, questions in any dialect, answers as tables.
+//! The interface of the crate: a session runs queries in any dialect over a heap.
 
 use crate::cell::{Cell, Cut, Table};
 use crate::error::QueryError;
@@ -11,27 +11,27 @@ use heap_graph::Heap;
 use hprof::ObjectId;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where rows go, one by one, as they are found.
+/// Receives rows one by one, as they are found.
 pub trait Sink {
     /// Called once, before the first row.
     fn columns(&mut self, names: &[String]);
-    /// Takes a row, as long as the columns. False ends the query.
+    /// Receives a row, as long as the columns. False ends the query.
     fn row(&mut self, cells: Vec<Cell>) -> bool;
 }
 
 /// A query that was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryEntry {
-    /// What was asked.
+    /// The text of the query.
     pub text: String,
     /// The dialect it was read as.
     pub lang: Lang,
-    /// Rows of the answer; `None` when there was an error.
+    /// Rows of the result; `None` when there was an error.
     pub rows: Option<u64>,
 }
 
-/// A heap that answers queries. It may be shared among threads; every query has a database of
-/// its own, and what takes a pass over the heap is made once.
+/// Runs queries over a heap. Several threads may share it: every query has its own database, and tables that need a
+/// pass over the heap are built once.
 pub struct Session {
     heap: Arc<Heap>,
     cache: Arc<Cache>,
@@ -39,7 +39,7 @@ pub struct Session {
     unreachable: bool,
 }
 
-/// Queries that are remembered.
+/// The number of queries that are remembered.
 const HISTORY: usize = 1000;
 
 impl Session {
@@ -53,8 +53,8 @@ impl Session {
         }
     }
 
-    /// Lets MAT OQL see unreachable objects, too; MAT drops them when it opens a dump. SQL and
-    /// jhat OQL see all objects in any case.
+    /// Includes unreachable objects in MAT OQL; MAT drops them when it opens a dump. SQL and jhat OQL include all
+    /// objects in any case.
     pub fn with_unreachable(self, unreachable: bool) -> Session {
         Session {
             unreachable,
@@ -103,8 +103,8 @@ impl Session {
         })
     }
 
-    /// Runs a query and hands over its rows as they are found. Gives the dialect and the reason
-    /// why rows are missing, if any are.
+    /// Runs a query and passes its rows on as they are found. Returns the dialect and the reason why rows are missing,
+    /// if any are.
     pub fn each(
         &self,
         text: &str,
@@ -133,18 +133,18 @@ impl Session {
         Ok((lang, result?))
     }
 
-    /// The set with every query in it answered: `sql:(TEXT)` becomes the objects that the query
-    /// gives, in whichever column objects are first seen.
+    /// Runs every query in a set: `sql:(TEXT)` is replaced by the objects in the result, taken from the first column
+    /// in which an object occurs.
     ///
     /// # Errors
-    /// When a query fails, has no column of objects, or is stopped by a limit: part of a set would
-    /// be taken for the whole.
+    /// When a query fails, has no column of objects, or is stopped by a limit: an incomplete set would be mistaken for
+    /// the complete one.
     pub fn resolve(&self, set: &SetSpec, limits: &Limits) -> Result<SetSpec, QueryError> {
         resolve(&self.env(limits), set)
     }
 
-    /// How a query would be answered. SQL: the tables in the order in which they are scanned, and
-    /// what each scan filters and orders by itself. OQL: how the text was read.
+    /// How a query would run. SQL: the tables in the order in which they are scanned, and the filters and order that
+    /// each scan applies itself. OQL: how the text was parsed.
     pub fn explain(
         &self,
         text: &str,
@@ -181,15 +181,15 @@ fn run(env: &Env, text: &str, lang: Lang, sink: &mut dyn Sink) -> Result<Option<
         Lang::Jhat => jhat::run(env, text, sink),
     };
     match result {
-        // The rows that were found until then are the answer.
+        // The rows that were found until then are the result.
         Err(QueryError::Stopped(cut)) => Ok(Some(cut)),
-        // A scan that ends early may have no row after that, at which the query would end.
+        // If a scan ends early, there may be no further row at which the query would notice it.
         Ok(None) => Ok(env.stop.cut()),
         result => result,
     }
 }
 
-/// See [`Session::resolve`]. A query inside a query may not hold a third one.
+/// See [`Session::resolve`]. A query inside a query may not contain a third one.
 pub(crate) fn resolve(env: &Env, set: &SetSpec) -> Result<SetSpec, QueryError> {
     let inner = Env {
         nested: true,
@@ -225,7 +225,7 @@ fn lines_of(lang: Lang, text: &str) -> Table {
     }
 }
 
-/// The objects of an answer: those of the column in which one is seen first.
+/// The objects of a result: those of the first column in which an object occurs.
 #[derive(Default)]
 struct Ids {
     column: Option<usize>,
@@ -273,7 +273,7 @@ impl Sink for Collected {
     }
 }
 
-/// Lets so many rows through; the first one too many ends the query.
+/// Passes on at most this many rows; the first row beyond the limit ends the query.
 struct Limited<'a> {
     sink: &'a mut dyn Sink,
     left: usize,

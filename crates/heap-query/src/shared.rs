@@ -1,5 +1,5 @@
-//! What all dialects share: the heap, the running query's limits, and tables that are made once
-//! per session because making them takes a pass over the heap.
+//! State that all dialects share: the heap, the running query's limits, and tables that are built once per session
+//! because building them takes a pass over the heap.
 
 use crate::error::QueryError;
 use crate::limits::{Lead, Stop};
@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
-    /// The object whose id a table gave last to the query of this thread, and the address of its heap: in a join, it is
-    /// requested of another table next.
+    /// The object whose id a table most recently returned to the query of this thread, and the address of its heap: in
+    /// a join, the next table usually looks up this object.
     static LAST: Cell<Option<(usize, ObjectId, ObjIdx)>> = const { Cell::new(None) };
 }
 
@@ -23,15 +23,15 @@ pub(crate) struct Env {
     pub(crate) heap: Arc<Heap>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) stop: Arc<Stop>,
-    /// OQL sees unreachable objects too. SQL always does: `objects.reachable` distinguishes them.
+    /// OQL includes unreachable objects, too. SQL always does: `objects.reachable` distinguishes them.
     pub(crate) unreachable: bool,
-    /// The query stands in a set that another query names.
+    /// The query is part of a set inside another query.
     pub(crate) nested: bool,
     /// Whether the query has scanned the objects of a class. A join scans one class after the other.
     pub(crate) scanned_class: Arc<AtomicBool>,
 }
 
-/// Made on the first question that needs it.
+/// Tables that are built when first needed.
 #[derive(Default)]
 pub(crate) struct Cache {
     names: OnceLock<FxHashMap<String, Vec<ClassIdx>>>,
@@ -53,7 +53,7 @@ pub(crate) struct ByClass {
 }
 
 impl ByClass {
-    /// Where the objects of a class lie.
+    /// The positions of the objects of a class.
     pub(crate) fn range(&self, class: ClassIdx) -> std::ops::Range<u64> {
         self.starts[class.0 as usize]..self.starts[class.0 as usize + 1]
     }
@@ -84,7 +84,7 @@ pub(crate) struct Tree {
 pub(crate) const BLOCK: usize = 4096;
 
 impl Env {
-    /// The query gets the id of this object and may request the object next.
+    /// Remembers an object whose id the query gets, because the query may look it up next.
     pub(crate) fn remember(&self, id: ObjectId, object: ObjIdx) {
         LAST.set(Some((self.heap_address(), id, object)));
     }
@@ -93,7 +93,7 @@ impl Env {
         Arc::as_ptr(&self.heap).addr()
     }
 
-    /// A query begins, perhaps on another heap at the same address.
+    /// Forgets the remembered object: a new query may use another heap at the same address.
     pub(crate) fn forget() {
         LAST.set(None);
     }
@@ -106,7 +106,7 @@ impl Env {
         }
     }
 
-    /// The classes of a readable name; several loaders may each have one.
+    /// The classes with a readable name; several loaders may each have one.
     pub(crate) fn classes_named(&self, name: &str) -> &[ClassIdx] {
         let names = self.cache.names.get_or_init(|| {
             let mut names: FxHashMap<String, Vec<ClassIdx>> = FxHashMap::default();
@@ -119,7 +119,7 @@ impl Env {
         names.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The class of an id, as objects name it.
+    /// The class with the id of this class object.
     pub(crate) fn class_of_id(&self, id: ObjectId) -> Option<ClassIdx> {
         let ids = self.cache.class_ids.get_or_init(|| {
             let all = self.heap.classes().iter().zip((0..).map(ClassIdx));
@@ -130,7 +130,7 @@ impl Env {
         ids.get(&id.0).copied()
     }
 
-    /// The references by class and field: one pass over the dump, then kept.
+    /// The references by class and field: computed in one pass over the dump, then cached.
     pub(crate) fn class_references(&self) -> Result<Arc<Vec<ClassReference>>, QueryError> {
         if let Some(made) = self.cache.class_references.get() {
             return Ok(made.clone());
@@ -140,7 +140,7 @@ impl Env {
         Ok(self.cache.class_references.get_or_init(|| made).clone())
     }
 
-    /// A scan that may be the outermost one of the query.
+    /// A scan that reports progress if it is the outermost one of the query.
     pub(crate) fn lead(&self, phase: &'static str) -> Lead {
         Lead::new(self.stop.clone(), phase)
     }
@@ -198,8 +198,8 @@ impl Env {
         ))
     }
 
-    /// Whether OQL sees an object. A class is seen when it has objects that are: those of
-    /// primitive arrays refer to their class in MAT's model only.
+    /// Whether OQL includes an object: reachable ones, and the class objects of reachable objects, because objects of
+    /// primitive arrays refer to their class only in MAT's model.
     pub(crate) fn is_visible(&self, object: ObjIdx) -> bool {
         self.unreachable
             || self.heap.is_reachable(object)
@@ -221,7 +221,7 @@ impl Env {
         roots.get(&object).copied()
     }
 
-    /// The objects that are roots for MAT, by number: what only the stack of a thread names is a
+    /// The objects that are roots for MAT, by number: an object that only the stack of a thread refers to is a
     /// reference of the thread.
     pub(crate) fn gc_roots(&self) -> &[ObjIdx] {
         self.cache.gc_roots.get_or_init(|| {
@@ -234,7 +234,7 @@ impl Env {
         })
     }
 
-    /// All objects ordered by class: two passes over the class column, then kept.
+    /// All objects ordered by class: computed in two passes over the class column, then cached.
     pub(crate) fn by_class(&self) -> Result<Arc<ByClass>, QueryError> {
         if let Some(made) = self.cache.by_class.get() {
             return Ok(made.clone());
@@ -290,7 +290,7 @@ impl Env {
         }
     }
 
-    /// Counts and depths in the dominator tree: one walk over it, then kept.
+    /// Counts and depths in the dominator tree: computed in one walk, then cached.
     pub(crate) fn tree(&self) -> Result<Arc<Tree>, QueryError> {
         if let Some(made) = self.cache.tree.get() {
             return Ok(made.clone());
@@ -306,7 +306,7 @@ impl Env {
                 self.stop.check()?;
             }
             let depth = depths[object as usize] + 1;
-            // An index that was tampered with may claim anything; a tree has each object once.
+            // A tree has each object once; a manipulated index must not cause an endless loop.
             for child in heap.dominated(Some(ObjIdx(object))) {
                 if order.len() < depths.len()
                     && let Some(slot) = depths.get_mut(child.0 as usize)
@@ -329,8 +329,8 @@ impl Env {
 }
 
 impl Env {
-    /// The least number of references from a root to each object, 0 for what a root record names
-    /// and [`NO_DISTANCE`] for unreachable objects: one look at each object's references, then kept.
+    /// The smallest number of references from a root to each object, 0 for objects that a root record names and
+    /// [`NO_DISTANCE`] for unreachable ones: computed by reading each object's references once, then cached.
     pub(crate) fn distances(&self) -> Result<Arc<Vec<u32>>, QueryError> {
         if let Some(made) = self.cache.distances.get() {
             return Ok(made.clone());
@@ -348,7 +348,7 @@ impl Env {
         let mut distance = 0;
         let mut looked_at = 0;
         while !near.is_empty() {
-            // In the order of the file, so that what lies together is read together.
+            // In the order of the file, so that neighbours are read together.
             near.sort_unstable();
             distance += 1;
             let mut far = Vec::new();
@@ -372,7 +372,7 @@ impl Env {
     }
 }
 
-/// The distance of what no root reaches.
+/// The distance of unreachable objects.
 pub(crate) const NO_DISTANCE: u32 = u32::MAX;
 
 /// Objects of the given classes within a range, a block of the class column at a time.
@@ -386,7 +386,7 @@ pub(crate) fn of_classes(
     objects.clone().step_by(BLOCK).flat_map(move |first| {
         let count = env.heap.read_classes(ObjIdx(first), &mut block) as u64;
         let end = (first + count).min(objects.end);
-        // The query reports that it was stopped; here nothing more must be read.
+        // The query reports that it was stopped; this loop must not read further.
         let end = if env.stop.reason().is_some() {
             first
         } else {
@@ -409,7 +409,7 @@ pub(crate) fn flags(env: &Env, admit: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
         .collect()
 }
 
-/// Whether references of this strength keep alive, as the heap was opened.
+/// Whether references of this strength keep objects alive, by the options of the opened heap.
 pub(crate) fn counts(heap: &Heap, strength: RefStrength) -> bool {
     match (heap.summary().strength, strength) {
         (Strength::All, _) | (_, RefStrength::Strong) => true,

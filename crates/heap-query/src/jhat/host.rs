@@ -1,4 +1,5 @@
-//! What the JavaScript side asks of the heap: one function with the name of the question.
+//! The functions of the heap that JavaScript can call: one host function, whose first argument is the name of the
+//! operation.
 
 use crate::cell::Cell;
 use crate::describe::{array_length, cell_of, element, field_value, readable, type_name};
@@ -13,13 +14,13 @@ use rquickjs::{Array, Ctx, IntoJs, String as JsString, Value as JsValue};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 
-/// Objects handed over at once by a cursor.
+/// The number of objects that a cursor returns at once.
 const BATCH: usize = 512;
 
-/// Paths that `livepaths` looks for.
+/// The number of paths that `livepaths` searches for.
 const PATHS: usize = 100;
 
-/// A value on its way to JavaScript.
+/// A value to be passed to JavaScript.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
     Undefined,
@@ -71,12 +72,12 @@ fn flag(value: bool) -> Answer {
 
 const NULL: Answer = Answer::Cell(Cell::Null);
 
-/// Numbers of objects; the other side makes them objects.
+/// Numbers of objects, which JavaScript converts to objects.
 fn numbers(list: impl IntoIterator<Item = ObjIdx>) -> Answer {
     Answer::List(list.into_iter().map(|o| number(o.0)).collect())
 }
 
-/// An argument of the other side.
+/// An argument from JavaScript.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
     Number(f64),
@@ -85,11 +86,11 @@ pub(super) enum Given {
     Nothing,
 }
 
-/// The heap and the scans that are under way.
+/// The heap and the running scans.
 pub(super) struct Host {
     pub(super) env: Env,
     cursors: RefCell<Vec<Box<dyn Iterator<Item = ObjIdx>>>>,
-    /// Why the last question failed; JavaScript only sees that it did.
+    /// Why the last call failed; JavaScript only gets an exception.
     pub(super) failed: RefCell<Option<QueryError>>,
 }
 
@@ -120,7 +121,7 @@ impl Host {
         cursors.len() - 1
     }
 
-    /// Classes of a name as Java or the class file writes it, or of the id of a class object.
+    /// Classes with a name as in Java or in a class file, or with the id of a class object.
     pub(super) fn classes(&self, name: &str) -> Vec<ClassIdx> {
         if let Some(digits) = name.strip_prefix("0x") {
             let id = u64::from_str_radix(digits, 16).ok().map(ObjectId);
@@ -139,7 +140,7 @@ impl Host {
             .to_vec()
     }
 
-    /// Answers a question.
+    /// Runs an operation.
     pub(super) fn ask(&self, question: &str, given: &[Given]) -> Result<Answer, QueryError> {
         self.env.stop.check()?;
         let at = |n: usize| match given.get(n) {
@@ -284,7 +285,7 @@ impl Host {
             },
             "text" => text(match readable(heap, o) {
                 Some(text) => text,
-                // A string whose characters are not there, as in jhat.
+                // A string whose characters are not in the dump, as in jhat.
                 None if heap.class(heap.class_of(o)).name == "java.lang.String" => "null".into(),
                 None => technical(heap, o),
             }),
@@ -344,7 +345,7 @@ impl Host {
         })
     }
 
-    /// Whether one object holds another by more than a weak referent.
+    /// Whether one object holds another by other references than a weak referent.
     fn refers_strongly(&self, from: ObjIdx, to: ObjIdx) -> Result<bool, QueryError> {
         if self
             .env
@@ -359,7 +360,7 @@ impl Host {
         Ok(mine.any(|r| !matches!(r.strength, RefStrength::Weak | RefStrength::Phantom)))
     }
 
-    /// What an object's fields and elements refer to, without fields `Class.field`.
+    /// The objects that an object's fields and elements refer to, without the fields `Class.field` in `excluded`.
     fn referees(&self, o: ObjIdx, excluded: &[&str]) -> Result<Vec<ObjIdx>, QueryError> {
         let heap = &self.env.heap;
         let mut seen = FxHashSet::default();
@@ -405,11 +406,11 @@ impl Host {
         Ok(found)
     }
 
-    /// Chains from objects that roots hold to `o`: breadth first, each object in one chain, past
-    /// roots, too, because what holds these may say more.
+    /// Chains from objects that roots hold to `o`, breadth first, each object in one chain. The search continues
+    /// beyond roots, because the holders of a root may be informative, too.
     fn live_paths(&self, o: ObjIdx, weak: bool) -> Result<Answer, QueryError> {
         let heap = &self.env.heap;
-        // Each object found, and the place of the one it refers to.
+        // Each object found, and the index of the one that it refers to.
         let mut found = vec![(o, 0)];
         let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([o]);
         let mut chains = Vec::new();

@@ -1,8 +1,8 @@
 //! The OQL of jhat and VisualVM (analyzer-features section 8): JavaScript over the heap, run by
 //! QuickJS without any access to files, network or modules, with limits on time and memory.
 //!
-//! In reading order: `parse` (the frame around the JavaScript), `prelude.js` (jhat's objects and
-//! functions, in JavaScript), `host` (what they ask of the heap).
+//! In reading order: `parse` (the query around the JavaScript), `prelude.js` (jhat's objects and functions, in
+//! JavaScript), `host` (the functions that these call).
 
 mod host;
 mod parse;
@@ -18,10 +18,10 @@ use rquickjs::function::Rest;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Object, Runtime, Value};
 use std::rc::Rc;
 
-/// What the values of a query may take together.
+/// Memory limit for all values of a query.
 const MEMORY: usize = 512 << 20;
 
-/// Depth of JavaScript calls in bytes: well below the smallest stack of a thread.
+/// Stack limit of JavaScript calls in bytes: well below the smallest stack of a thread.
 const STACK: usize = 512 << 10;
 
 /// Runs a query.
@@ -57,7 +57,7 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     })
 }
 
-/// Says how a text was read.
+/// Describes how a text was parsed.
 pub(crate) fn explain(text: &str) -> Result<String, QueryError> {
     parse(text).map(|query| format!("{query:#?}"))
 }
@@ -74,7 +74,7 @@ fn message(error: &CaughtError<'_>) -> String {
     format!("JavaScript: {printed}")
 }
 
-/// Hands over the rows; false when the sink has enough.
+/// Passes on the rows; false when the sink wants no more.
 fn rows<'js>(
     ctx: &Ctx<'js>,
     host: &Rc<Host>,
@@ -133,7 +133,7 @@ fn rows<'js>(
             }
         };
         let mut cells = Vec::with_capacity(columns);
-        // Rows may differ in their columns; those of the first row count.
+        // Rows may have different columns; the columns of the first row are used.
         for n in 0..columns {
             cells.push(cell(host, &row.get::<Value<'js>>(n + 1)?, 0)?);
         }
@@ -155,7 +155,7 @@ fn given_of(value: &Value<'_>) -> Given {
     }
 }
 
-/// A value as `plain` of the prelude makes it.
+/// A value as returned by `plain` of the prelude.
 fn cell(host: &Host, value: &Value<'_>, depth: usize) -> rquickjs::Result<Cell> {
     if let Some(n) = value.as_number() {
         let whole = n.fract() == 0.0 && n.abs() < 9e15;

@@ -1,5 +1,4 @@
-//! `select <JavaScript> [from [instanceof] <class> <name> [where <JavaScript>]]`, split at white
-//! space as jhat does it.
+//! `select <JavaScript> [from [instanceof] <class> <name> [where <JavaScript>]]`, split at white space, as in jhat.
 
 use crate::error::QueryError;
 
@@ -15,7 +14,7 @@ pub(super) enum Query {
         select: String,
         subclasses: bool,
         class: String,
-        /// Where the class stands, for errors.
+        /// Position of the class, for errors.
         class_at: usize,
         name: String,
         filter: String,
@@ -47,7 +46,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     found
 }
 
-/// An expression; the semicolon that jhat let stand at its end is no part of it.
+/// An expression, without the semicolon that jhat accepts at its end.
 fn join(words: &[Word<'_>]) -> String {
     let pieces: Vec<&str> = words.iter().map(|w| w.text).collect();
     let joined = pieces.join(" ");

@@ -1,11 +1,11 @@
-// What jhat and VisualVM give to a query, over one function of the host:
-// host(op, ...) -> a value; an object of the heap crosses the border as [number].
+// The objects and functions that jhat and VisualVM offer to a query, on top of one function of the host:
+// host(op, ...) -> a value; an object of the heap is passed as [number].
 "use strict";
 (function (global, host) {
   const known = new Map();
   const OBJECT = Symbol("object");
 
-  // ---- values across the border
+  // ---- values passed to and from the host
 
   function from(v) {
     return Array.isArray(v) ? wrap(v[0]) : v;
@@ -115,7 +115,7 @@
       case "superclasses": return () => list(host("superclasses", n));
       case "instances": return () => each(host("instances", n, false));
       default: {
-        // A static field, as on the class of the language itself.
+        // A static field, as on the class object in Java.
         const field = host("statics", n).find((f) => f[0] === name);
         return field === undefined ? undefined : from(field[1]);
       }
@@ -133,7 +133,7 @@
 
   // ---- code as function or as text
 
-  // Rhino and Nashorn let a pattern be called: /re/(text).
+  // In Rhino and Nashorn a pattern can be called: /re/(text).
   function callable(code) {
     return code.replace(/(^|[=(,&|!?:;{+\s])(\/(?![*\/])(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\/\\\n\[])+\/[gimsuy]*)\s*\(/g, "$1$2.exec(");
   }
@@ -153,7 +153,7 @@
     return null;
   }
 
-  // [value, key] of everything in a collection; an object has its properties.
+  // [value, key] of each element of a collection, or of each property of an object.
   function* entries(c) {
     const iterable = asIterable(c);
     if (iterable === null) {
@@ -164,7 +164,7 @@
     }
   }
 
-  // Arrays stay arrays, everything else is made on demand.
+  // Arrays stay arrays; everything else is computed on demand.
   function like(c, made) {
     return Array.isArray(c) || isObject(c) || asIterable(c) === null ? [...made] : made;
   }
@@ -339,7 +339,7 @@
 
   function show(value) { return isObject(value) ? api.toHtml(value) : value; }
 
-  // A value becomes rows: none for null, one per element of what can be walked through.
+  // A value becomes rows: none for null, one for each element of an iterable value.
   function* rows(value, flat) {
     if (value === null || value === undefined) return;
     if (typeof value === "object" && !isObject(value)) {

@@ -1,19 +1,19 @@
-//! Which sub-queries give the same answer for every row of the query around them, so that they run
-//! once. In doubt a sub-query counts as dependent on the row.
+//! Determines which sub-queries have the same result for every row of the query around them, so that they run once. In
+//! doubt a sub-query counts as dependent on the row.
 
 use super::ast::{Expr, Facet, Kind, Query, Select, Source};
 use super::value::Value;
 use heap_graph::ObjIdx;
 use rustc_hash::FxHashSet;
 
-/// The answer of a sub-query that stands alone.
+/// The result of an independent sub-query.
 pub(super) struct Answer {
     pub(super) value: Value,
-    /// What IN looks up, when all of it is of one kind.
+    /// A hash set for IN, if all members have one kind.
     pub(super) lookup: Lookup,
 }
 
-/// The members of a list, to be found quickly.
+/// The members of a list, for fast lookup.
 pub(super) enum Lookup {
     Objects(FxHashSet<ObjIdx>),
     Whole(FxHashSet<i64>),
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-/// True when nothing in the query names the rows around it, which are called `outer`.
+/// True when no expression in the query refers to the rows around it, whose names are in `outer`.
 pub(super) fn stands_alone(query: &Query, outer: &[&str]) -> bool {
     let names = Names {
         outer,
@@ -49,7 +49,7 @@ pub(super) fn stands_alone(query: &Query, outer: &[&str]) -> bool {
 
 struct Names<'a> {
     outer: &'a [&'a str],
-    /// Rows of the query itself and of those in which it lies, as far as these stand alone.
+    /// Names of the rows of the query itself, and of the queries around it within the one that is tested.
     own: Vec<&'a str>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Names<'a> {
     fn query(&self, query: &'a Query) -> bool {
         let from = match &query.from.source {
             Source::Query(inner) => self.query(inner),
-            // FROM is evaluated for the row around.
+            // FROM is evaluated for the row of the query around it.
             Source::Expr(expr) => self.expr(expr, false),
             Source::Class(_) | Source::Regex(_) | Source::Addresses(_) | Source::Ids(_) => true,
         };
@@ -75,7 +75,7 @@ impl<'a> Names<'a> {
         from && select && filter && query.unions.iter().all(|u| self.query(u))
     }
 
-    /// `own_row`: names without a row before them are of the query's own row.
+    /// `own_row`: names without a row before them belong to the query's own row.
     fn expr(&self, expr: &'a Expr, own_row: bool) -> bool {
         let alone = |e: &'a Expr| self.expr(e, own_row);
         match &expr.kind {

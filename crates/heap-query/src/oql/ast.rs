@@ -11,7 +11,7 @@ pub(super) struct Query {
     pub(super) from: From,
     pub(super) filter: Option<Expr>,
     pub(super) unions: Vec<Query>,
-    /// Where it begins, for errors.
+    /// Its position in the text, for errors.
     pub(super) at: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Item {
 /// FROM.
 #[derive(Clone, Debug)]
 pub(super) struct From {
-    /// FROM OBJECTS: the term names objects, not classes.
+    /// FROM OBJECTS: the term refers to objects, not classes.
     pub(super) objects: bool,
     pub(super) subclasses: bool,
     pub(super) source: Source,
@@ -41,7 +41,7 @@ pub(super) struct From {
     pub(super) at: usize,
 }
 
-/// What rows are made of.
+/// The source of the rows.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Class(String),
@@ -69,14 +69,14 @@ pub(super) enum Op {
     Div,
 }
 
-/// An expression with the place where it begins.
+/// An expression with its position in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Expr {
     pub(super) at: usize,
     pub(super) kind: Kind,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Literal(Value),
@@ -93,12 +93,12 @@ pub(super) enum Kind {
         right: Box<Expr>,
     },
     Implements(Box<Expr>, String),
-    /// `${name}`, or nothing; then what follows.
+    /// `${name}`, or nothing; then the steps after it.
     Path {
         env: Option<String>,
         facets: Vec<Facet>,
     },
-    /// `( ... ).b`: a value and what follows it.
+    /// `( ... ).b`: a value and the steps after it.
     Of(Box<Expr>, Vec<Facet>),
 }
 

@@ -16,16 +16,16 @@ use std::rc::Rc;
 
 pub(super) type Evaluated<T> = Result<T, QueryError>;
 
-/// A row of an answer.
+/// A row of a result.
 #[derive(Clone, Debug)]
 pub(super) enum Row {
-    /// Of a list of objects.
+    /// An element of a list of objects.
     One(Value),
-    /// Of a table.
+    /// A row of a table.
     Cells(Vec<Value>),
 }
 
-/// The row object by name, and those of the queries around.
+/// The row object with its name, and those of the queries around it.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub(super) alias: Option<&'a str>,
@@ -33,16 +33,16 @@ pub(super) struct Scope<'a> {
     pub(super) outer: Option<&'a Scope<'a>>,
 }
 
-/// What runs a query.
+/// Runs a query.
 pub(super) struct Runner<'a> {
     pub(super) env: &'a Env,
     pub(super) text: &'a str,
-    /// Answers of sub-queries that do not depend on the row, by the address of the query, which
-    /// does not move while it runs.
+    /// Results of sub-queries that do not depend on the row, by the address of the query, which does not move while it
+    /// runs.
     pub(super) answers: RefCell<FxHashMap<usize, Rc<Answer>>>,
 }
 
-/// Takes rows; false ends the query.
+/// Receives rows; false ends the query.
 type Take<'a> = dyn FnMut(Row) -> Evaluated<bool> + 'a;
 
 /// Names of the columns; `None` for a list of objects.
@@ -62,7 +62,7 @@ impl Runner<'_> {
         QueryError::at(self.text, at, message)
     }
 
-    /// Runs a query of the text itself.
+    /// Runs the query that the text consists of.
     pub(super) fn run(&self, query: &Query, take: &mut Take<'_>) -> Evaluated<bool> {
         self.query(query, None, take)
     }
@@ -106,7 +106,7 @@ impl Runner<'_> {
         Ok(more)
     }
 
-    /// What a row object becomes.
+    /// Applies SELECT to a row object.
     fn select(
         &self,
         query: &Query,
@@ -174,7 +174,7 @@ impl Runner<'_> {
         match self.value(expr, scope)? {
             Value::Bool(value) => Ok(value),
             Value::Null => Ok(false),
-            // As in MAT: zero and the empty text are false, all else is true.
+            // As in MAT: zero and the empty text are false, everything else is true.
             Value::Str(text) => Ok(!text.is_empty()),
             other => Ok(other.number().is_none_or(|number| {
                 let number = number.real();
@@ -214,7 +214,7 @@ impl Runner<'_> {
                     return Ok(Value::Bool(answer.value != Value::Null && found != *not));
                 }
                 let right = self.value(right, scope)?;
-                // Nothing to look in, an empty sub-query for example: false either way, as in MAT.
+                // The right side is null, for example an empty sub-query: false either way, as in MAT.
                 if right == Value::Null {
                     return Ok(Value::Bool(false));
                 }
@@ -240,7 +240,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The answer of a sub-query that is the same for every row; `None` if it is not.
+    /// The result of a sub-query that is the same for every row; `None` if it is not.
     fn answer_alone(&self, query: &Query, scope: &Scope<'_>) -> Evaluated<Option<Rc<Answer>>> {
         let key = std::ptr::from_ref(query) as usize;
         if let Some(answer) = self.answers.borrow().get(&key) {
@@ -312,7 +312,7 @@ impl Runner<'_> {
                     .is_some_and(|n| list.contains(&ObjectId(n as u64))),
             },
             Value::List(list) => list.iter().any(|v| match v {
-                // Rows of a sub-query: the first column counts.
+                // Rows of a sub-query are compared by their first column.
                 Value::Row(row) => row.first().is_some_and(|(_, v)| v.equals(left)),
                 other => other.equals(left),
             }),
@@ -444,7 +444,7 @@ impl Runner<'_> {
                     Value::Object(_) | Value::Class(_) | Value::Row(_) => {
                         model::field(&self.env.heap, &here, name)
                     }
-                    // What is no object of the heap has properties only: `${snapshot}.GCRoots`.
+                    // Values that are not objects of the heap have only properties: `${snapshot}.GCRoots`.
                     other => model::property(self.env, other, name)?.unwrap_or(Value::Null),
                 },
                 Facet::Index { at, from, to } => {
@@ -474,7 +474,7 @@ impl Runner<'_> {
             let found = usize::try_from(from).ok().and_then(|n| list.get(n));
             return Ok(found.cloned().unwrap_or(Value::Null));
         };
-        // Both ends are included, negative ones count from the end, both are cut to the length.
+        // Both ends are included; negative ones count from the end; both are limited to the length.
         let clamp = |n: i64| if n < 0 { (n + length).max(0) } else { n };
         let (from, to) = (clamp(from), clamp(whole(to)?).min(length - 1));
         if from > to {
@@ -525,7 +525,7 @@ impl Runner<'_> {
     }
 }
 
-/// How two values of one kind lie to each other; `None` when they are of different kinds.
+/// Compares two values; `None` if they have different kinds.
 pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left.number(), right.number()) {
         (Some(Number::Whole(a)), Some(Number::Whole(b))) => return Some(a.cmp(&b)),
@@ -540,8 +540,8 @@ pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// `+ - * /`: int with int gives int, with long long, everything else double; what is divided is
-/// always double, as in MAT, so that nothing is cut off and a division by zero is infinite.
+/// `+ - * /`: int with int gives int, with long long, everything else double. A division is always double, as in MAT,
+/// so that no digits are lost and a division by zero is infinite.
 fn arithmetic(op: Op, left: &Value, right: &Value) -> Result<Value, &'static str> {
     let both = (left.number(), right.number());
     let (Some(a), Some(b)) = both else {

@@ -1,4 +1,4 @@
-//! FROM: the row objects of a query, and what SELECT OBJECTS makes of a value.
+//! FROM: the row objects of a query, and the conversion of a value by SELECT OBJECTS.
 
 use super::ast::{From, Source};
 use super::eval::{Evaluated, Row, Runner, Scope, columns};
@@ -46,7 +46,7 @@ impl Runner<'_> {
                 found
             }
             Source::Query(query) => {
-                // Rows of a table become things with named parts.
+                // Rows of a table become values with named parts.
                 let names = columns(query);
                 let mut found = Vec::new();
                 self.query(query, outer, &mut |row| {
@@ -92,8 +92,7 @@ impl Runner<'_> {
                 return Ok(false);
             }
         }
-        // Classes that the dump has no object for, those of primitive arrays mostly: MAT makes
-        // objects for them.
+        // Classes without an object in the dump, mostly those of primitive arrays: MAT creates objects for them.
         let heap = &self.env.heap;
         if classes.contains(&heap.class_class()) {
             for n in 0..heap.classes().len() as u32 {
@@ -106,7 +105,7 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    /// FROM OBJECTS: what the values are; with INSTANCEOF also the subclasses of classes.
+    /// FROM OBJECTS: the values themselves; with INSTANCEOF also the subclasses of classes.
     fn as_objects(
         &self,
         values: Vec<Value>,
@@ -151,7 +150,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Classes whose whole name matches; `$` inside and `[]` mean themselves.
+    /// Classes whose whole name matches; `$` inside and `[]` are literal.
     fn classes_like(&self, pattern: &str, at: usize) -> Evaluated<Vec<Value>> {
         let mut fixed = String::new();
         let chars: Vec<char> = pattern.chars().collect();
@@ -183,8 +182,8 @@ impl Runner<'_> {
                 .iter()
                 .filter_map(|id| self.env.heap.find(*id))
                 .collect(),
-            // A long is an address, an int the number of an object. Elements may name objects
-            // that the dump does not have.
+            // A long is an address, an int the number of an object. Elements may refer to objects that the dump does
+            // not have.
             Value::Long(n) => self
                 .env
                 .heap

@@ -20,7 +20,7 @@ pub(super) enum Tok {
     End,
 }
 
-/// A token and where it lies.
+/// A token and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) tok: Tok,
@@ -126,7 +126,7 @@ fn number(text: &str, at: usize) -> Result<(Tok, usize), QueryError> {
     let digits = |s: &str| run(s, |c| c.is_ascii_digit());
     let mut end = digits(rest);
     let mut floating = false;
-    // `0.length` cannot be; `1.5` and `1.` can.
+    // `0.length` is not a number; `1.5` and `1.` are.
     if rest[end..].starts_with('.') && !rest[end + 1..].starts_with(char::is_alphabetic) {
         floating = true;
         end += 1 + digits(&rest[end + 1..]);

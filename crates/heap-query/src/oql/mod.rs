@@ -1,8 +1,7 @@
-//! The OQL of Eclipse MAT: its grammar and its quirks (analyzer-features section 7). Methods and
-//! properties are those of a fixed table, see `model`; there is no Java to call.
+//! The OQL of Eclipse MAT: its grammar and its peculiarities (analyzer-features section 7). Methods and properties
+//! come from a fixed table, see `model`, because no Java code can be called.
 //!
-//! In reading order: `lexer`, `ast`, `parser`, `value`, `model` (what `@x` and `x()` give),
-//! `eval`, `from`.
+//! In reading order: `lexer`, `ast`, `parser`, `value`, `model` (the results of `@x` and `x()`), `eval`, `from`.
 
 mod alone;
 mod ast;
@@ -60,7 +59,7 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     }
 }
 
-/// Says how a text was read, without running it.
+/// Describes how a text was parsed, without running it.
 pub(crate) fn explain(text: &str) -> Result<String, QueryError> {
     parser::parse(text).map(|query| format!("{query:#?}"))
 }

@@ -1,5 +1,5 @@
-//! What MAT's model of a heap offers to `@property` and `method()`: a fixed table, since there is
-//! no Java here that could be called. A property `@x` is the method `getX` or `isX`.
+//! The `@property` and `method()` of MAT's model of a heap: a fixed table, because no Java code can be called. A
+//! property `@x` is the method `getX` or `isX`.
 
 use super::value::{Value, technical};
 use crate::describe::{array_length, element, field_value, readable};
@@ -12,10 +12,10 @@ use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, ObjectKind, ObjectView};
 use hprof::{BasicType, ObjectId};
 use std::rc::Rc;
 
-/// Most elements that are read from one collection.
+/// The most elements that are read from one collection.
 const LIMIT: usize = 10_000_000;
 
-/// What a method gives: `None` when the value has no such method.
+/// The result of a method: `None` when the value has no such method.
 pub(super) type Found = Result<Option<Value>, QueryError>;
 
 /// Calls a method.
@@ -219,7 +219,7 @@ fn primitives(element: BasicType, data: &[u8]) -> impl Iterator<Item = Value> + 
     })
 }
 
-/// The interface of MAT's model that an object has.
+/// Whether an object has this interface of MAT's model.
 pub(super) fn implements(env: &Env, on: &Value, interface: &str) -> Option<bool> {
     let simple = interface.strip_prefix("org.eclipse.mat.snapshot.model.")?;
     let kind = match on {
@@ -245,7 +245,7 @@ pub(super) fn implements(env: &Env, on: &Value, interface: &str) -> Option<bool>
     })
 }
 
-/// What an object shows beside its technical name; whole texts of character arrays included.
+/// The text that is shown beside an object's technical name; the complete text for character arrays.
 pub(super) fn specific(heap: &Heap, o: ObjIdx) -> Option<String> {
     match heap.kind(o) {
         ObjectKind::Class => None,
@@ -406,7 +406,7 @@ fn collection_method(env: &Env, o: ObjIdx, name: &str, arguments: &[Value]) -> O
     }
 }
 
-/// A field of a value: of an instance, a static one of a class, a column of a row.
+/// A field of a value: an instance field, a static field of a class, a column of a row.
 pub(super) fn field(heap: &Heap, on: &Value, name: &str) -> Value {
     match on {
         Value::Object(o) => {
@@ -479,7 +479,7 @@ fn class_method(env: &Env, class: ClassIdx, name: &str, arguments: &[Value]) -> 
     }))
 }
 
-/// The object that an argument means: an object, or its number.
+/// The object that an argument refers to: an object, or its number.
 pub(super) fn object_argument(env: &Env, value: &Value) -> Option<ObjIdx> {
     match value {
         Value::Object(o) => Some(*o),
@@ -555,14 +555,14 @@ fn snapshot_info(env: &Env) -> Vec<(String, Value)> {
     ]
 }
 
-/// The objects that hold an object: those that OQL sees.
+/// The objects that hold an object, without those that OQL does not include.
 pub(super) fn inbound_ids(env: &Env, o: ObjIdx) -> Result<Vec<ObjIdx>, QueryError> {
     let mut found = env.stop.within(|c| env.heap.inbound_with(o, c))?;
     found.retain(|holder| env.is_visible(*holder));
     Ok(found)
 }
 
-/// Objects that an object refers to, each once, by number.
+/// The objects that an object refers to, each once, by number.
 pub(super) fn outbound_ids(env: &Env, o: ObjIdx) -> Result<Vec<ObjIdx>, QueryError> {
     let mut found: Vec<ObjIdx> = env
         .heap

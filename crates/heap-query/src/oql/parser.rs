@@ -1,14 +1,14 @@
-//! From tokens to a query, one function per production.
+//! Parses tokens to a query, one function per production.
 
 use super::ast::{Expr, Facet, From, Item, Kind, Op, Query, Select, Source};
 use super::lexer::{Tok, Token, tokens};
 use super::value::Value;
 use crate::error::QueryError;
 
-/// Deepest nesting of parentheses, sub-queries and calls: a hostile text must not eat the stack.
+/// The deepest nesting of parentheses, sub-queries and calls: a hostile text must not overflow the stack.
 const MAX_DEPTH: usize = 64;
 
-/// Longest chain of operators or steps of one path; the tree that it makes is as deep.
+/// The longest chain of operators, or of steps of one path; the resulting tree is as deep.
 const MAX_CHAIN: usize = 256;
 
 const RESERVED: &[&str] = &[
@@ -114,7 +114,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name that is no reserved word.
+    /// A name that is not a reserved word.
     fn name(&mut self, what: &str) -> Parsed<String> {
         match self.peek() {
             Tok::Ident(name) if !RESERVED.iter().any(|r| r.eq_ignore_ascii_case(name)) => {
@@ -232,7 +232,7 @@ impl Parser<'_> {
 
     fn from(&mut self) -> Parsed<From> {
         let at = self.place();
-        // OBJECTS could be the name of a class, when nothing follows that could be a term.
+        // OBJECTS could be the name of a class, if no term follows.
         let term_follows = match self.peek_after(1) {
             Tok::Ident(word) => !["WHERE", "UNION"]
                 .iter()
@@ -334,7 +334,7 @@ impl Parser<'_> {
     }
 
     fn is_query(&self) -> bool {
-        // `(select)` and `(select + 1)` are about a field of that name.
+        // `(select)` and `(select + 1)` refer to a field of that name.
         self.is_word("SELECT")
             && match self.peek_after(1) {
                 Tok::Sign(sign) => {

@@ -1,4 +1,4 @@
-//! Values while a query runs, and what operators do with them.
+//! Values of a running query, and operations on them.
 
 use crate::cell::Cell;
 use crate::describe::{cell_of, readable};
@@ -20,17 +20,17 @@ pub(super) enum Value {
     Str(String),
     /// An object of the heap.
     Object(ObjIdx),
-    /// A reference to what is not in the dump.
+    /// A reference to an object that is not in the dump.
     Lost(ObjectId),
     /// A class that has no class object in the dump.
     Class(ClassIdx),
     /// A Java list or array.
     List(Rc<Vec<Value>>),
-    /// Numbers of objects, as `dominators(o)` gives them.
+    /// Numbers of objects, the result of `dominators(o)`.
     Ids(Rc<Vec<ObjIdx>>),
-    /// Addresses, as `@referenceArray` gives them.
+    /// Addresses, the result of `@referenceArray`.
     Addresses(Rc<Vec<ObjectId>>),
-    /// A row of a sub-query, or another thing with named parts.
+    /// A row of a sub-query, or another value with named parts.
     Row(Rc<Vec<(String, Value)>>),
     /// `${snapshot}`.
     Snapshot,
@@ -61,12 +61,12 @@ impl Value {
         heap.find(id).map_or(Value::Lost(id), Value::Object)
     }
 
-    /// The number of an object: an int as in MAT, a long where that is too narrow.
+    /// The number of an object: an int as in MAT, a long if an int is too small.
     pub(super) fn of_number(object: ObjIdx) -> Value {
         i32::try_from(object.0).map_or(Value::Long(object.0 as i64), Value::Int)
     }
 
-    /// A class as an object where it has one.
+    /// The object of a class, if it has one.
     pub(super) fn of_class(heap: &Heap, class: ClassIdx) -> Value {
         heap.class_object(class)
             .map_or(Value::Class(class), Value::Object)
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// As a number, if it is one. Characters are none.
+    /// The value as a number, if it is one. Characters are not numbers.
     pub(super) fn number(&self) -> Option<Number> {
         Some(match self {
             Value::Int(n) => Number::Whole(i64::from(*n)),
@@ -99,7 +99,7 @@ impl Value {
         })
     }
 
-    /// As a whole number.
+    /// The value as a whole number.
     pub(super) fn whole(&self) -> Option<i64> {
         match self.number()? {
             Number::Whole(n) => Some(n),
@@ -111,7 +111,7 @@ impl Value {
         Value::List(Rc::new(values.into_iter().collect()))
     }
 
-    /// `=`: numbers by value, everything else by what it is.
+    /// `=`: numbers are compared by value, other values by identity or content.
     pub(super) fn equals(&self, other: &Value) -> bool {
         match (self.number(), other.number()) {
             (Some(Number::Whole(a)), Some(Number::Whole(b))) => a == b,
@@ -132,7 +132,7 @@ impl Value {
         })
     }
 
-    /// The form that LIKE and concatenation see.
+    /// The text for LIKE and concatenation.
     pub(super) fn text(&self, heap: &Heap) -> String {
         match self {
             Value::Null => "null".to_owned(),
@@ -153,7 +153,7 @@ impl Value {
         }
     }
 
-    /// As a cell of the answer.
+    /// The value as a cell of the result.
     pub(super) fn cell(&self, heap: &Heap) -> Cell {
         match self {
             Value::Null => Cell::Null,

@@ -1,6 +1,6 @@
-//! Tables of what the analyses answer: what the commands and the explorer show, as rows that a
-//! query can process further. Each scan makes its answer anew. What stands in a comment before the
-//! tables' columns is their names in the JSON of the same answer (docs/reference/json.md).
+//! Tables of the results of analyses: what the commands and the explorer show, as rows that a query can process
+//! further. Each scan runs its analysis again. Comments before the columns of a table give their names in the JSON of
+//! the same answer (docs/reference/json.md).
 
 use super::listed::{Listed, RowIter};
 use super::table::{Operand, Scan, Type, columns};
@@ -157,8 +157,8 @@ fn few(list: &str, rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>) -> List
     Listed::table(list, &[], |_| 100.0, rows)
 }
 
-/// Rows of an answer as its JSON has them: a column takes the field of its name; an object with
-/// more about it gives its id, a list its lines.
+/// Rows of an answer, from its JSON: a column has the field of its name; an object with further fields becomes its id,
+/// a list its lines.
 fn rows_of(list: &str, rows: &impl Serialize) -> Result<RowIter, QueryError> {
     let rows = serde_json::to_value(rows).map_err(|e| QueryError::Run(e.to_string()))?;
     let columns = columns(list);
@@ -195,7 +195,7 @@ fn cell_of(kind: Type, value: Option<&Json>) -> Cell {
     }
 }
 
-/// An argument by its place among the columns of `list`.
+/// An argument, by the position of its column in `list`.
 fn given<'s>(list: &str, scan: &'s Scan, name: &str) -> Option<&'s Operand> {
     let place = columns(list).iter().position(|c| c.name == name)?;
     scan.equal(place)
@@ -212,7 +212,7 @@ fn given_flag(list: &str, scan: &Scan, name: &str) -> bool {
     matches!(given(list, scan, name), Some(Operand::Int(n)) if *n != 0)
 }
 
-/// The members of the set that the function is called with, by id; `None` without a set.
+/// The members of the set in the function's argument, by id; `None` without a set.
 fn given_set(
     env: &Env,
     list: &str,
@@ -235,7 +235,7 @@ fn given_set(
     Ok(Some((spec, found)))
 }
 
-/// Makes the table of referrers, which takes a pass over the dump once, under the query's limits.
+/// Builds the table of referrers, which takes one pass over the dump, under the query's limits.
 fn referrers(env: &Env) -> Result<(), QueryError> {
     if !env.heap.is_empty() {
         env.stop
@@ -365,7 +365,7 @@ fn immediate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     rows_of(IMMEDIATE_DOMINATORS, &found.rows)
 }
 
-/// The exclusions to try one after the other: those that are given, else all and then none.
+/// The exclusions to try one after the other: those in the argument; without one, all and then none.
 fn exclusions(text: Option<&str>) -> Result<Vec<Exclusions>, QueryError> {
     Exclusions::to_try(text).map_err(QueryError::Run)
 }

@@ -26,8 +26,8 @@ pub(crate) struct ClassTable {
 }
 
 impl ClassTable {
-    /// The table of all classes of a name, with or without their subclasses. The columns are the
-    /// fields of the first class; a field that hides one of a superclass wins.
+    /// The table of all classes with a name, with or without their subclasses. The columns are the fields of the first
+    /// class; a field that hides one of a superclass takes precedence.
     pub(crate) fn new(env: &Env, named: &[ClassIdx], subclasses: bool) -> ClassTable {
         let heap = &env.heap;
         let mut columns = vec![column("this", Type::Object, false)];
@@ -145,7 +145,7 @@ struct Instances {
     fields: Vec<String>,
     objects: Box<dyn Iterator<Item = ObjIdx>>,
     here: ObjIdx,
-    /// Fields of the present object, read when the first of them is requested.
+    /// Fields of the current object, read when the first of them is requested.
     values: RefCell<Option<Vec<Cell>>>,
     count: u32,
 }
@@ -155,7 +155,7 @@ fn values(heap: &Heap, object: ObjIdx, names: &[String]) -> Result<Vec<Cell>, Qu
         return Ok(Vec::new());
     };
     let of = |(n, name): (usize, &String)| {
-        // Mostly the columns are the fields in their order.
+        // Usually the columns are the fields in the same order.
         let field = fields.get(n).filter(|f| f.name == name);
         let field = field.or_else(|| fields.iter().find(|f| f.name == name));
         field.map_or(Cell::Null, |f| cell_of(f.value))

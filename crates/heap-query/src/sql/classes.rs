@@ -1,4 +1,4 @@
-//! The table `classes`. A join asks it for a class per row, so its values are made one by one.
+//! The table `classes`. A join reads one class per row, so values are computed one by one.
 
 use super::table::{ColumnDef, Cost, Op, Operand, Out, Rows, Scan, Source, columns};
 use crate::error::QueryError;
@@ -60,7 +60,7 @@ impl Source for Classes {
     }
 }
 
-/// The classes to look at: all, or the one of an id.
+/// The classes to examine: all, or the one with an id.
 pub(super) fn class_range(env: &Env, id: Option<&Operand>) -> Range<u32> {
     match id.map(Operand::object_id) {
         None => 0..env.heap.classes().len() as u32,

@@ -17,10 +17,10 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Error, Result};
 
-/// Most entries that are read out of one collection.
+/// The most entries that are read from one collection.
 const COLLECTION_LIMIT: usize = 10_000_000;
 
-/// Functions of an object that stand in FROM; the first hidden column, `of`, is the argument.
+/// Functions of an object for FROM; the first hidden column, `of`, is the argument.
 pub(crate) fn tables() -> Vec<(&'static str, Listed)> {
     let related = "id:object field:text kind:text strength:text class:text shallow:int \
                    retained:int @of:object *this:object *name:text";
@@ -92,7 +92,7 @@ fn inbound(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
         let mut to_it = list.iter().filter(|r| r.target == to);
         let first = to_it.next();
         let best = first.into_iter().chain(to_it);
-        // A field says more than the class.
+        // A field is more informative than the class.
         let best = best.min_by_key(|r| r.via == heap_graph::Via::Class);
         let [field, kind, strength] = match best {
             Some(reference) => via_cells(reference),
@@ -137,7 +137,7 @@ fn values(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     Ok(set_rows(env, held_by(env, of)?.values()))
 }
 
-/// What a collection holds, within the limits of the query.
+/// The contents of a collection, within the limits of the query.
 fn held_by(env: &Env, of: ObjIdx) -> Result<Held, QueryError> {
     env.stop.within(|control| {
         let mut pace = Pace::new(control, "reading a collection", env.heap.len());
@@ -145,7 +145,7 @@ fn held_by(env: &Env, of: ObjIdx) -> Result<Held, QueryError> {
     })
 }
 
-/// How many elements a collection has.
+/// The number of elements of a collection.
 fn size_of(env: &Env, of: ObjIdx) -> Result<Cell, QueryError> {
     let found = env.stop.within(|control| {
         let mut pace = Pace::new(control, "reading a collection", env.heap.len());
@@ -204,7 +204,7 @@ fn dominator_path(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     }
 }
 
-/// A cell as SQLite takes it.
+/// A cell as a value of SQLite.
 fn value(cell: Cell) -> SqlValue {
     match cell {
         Cell::Null => SqlValue::Null,
@@ -217,7 +217,7 @@ fn value(cell: Cell) -> SqlValue {
     }
 }
 
-/// The object that an argument names.
+/// The object that an argument refers to.
 fn object_of(env: &Env, context: &Context<'_>, at: usize) -> Option<ObjIdx> {
     let id = match context.get_raw(at) {
         ValueRef::Integer(n) => hprof::ObjectId(n as u64),
@@ -227,10 +227,10 @@ fn object_of(env: &Env, context: &Context<'_>, at: usize) -> Option<ObjIdx> {
     env.find(id)
 }
 
-/// What a function of one object does.
+/// A function of one object.
 type One = fn(&Env, ObjIdx) -> Result<Cell, QueryError>;
 
-/// Functions of one object, with the names of the MAT Calcite dialect beside those of Tenure.
+/// Functions of one object, with their names in the MAT Calcite dialect beside those of Tenure.
 const OF_OBJECT: &[(&str, One)] = &[
     ("to_string", |e, o| Ok(text_of(e, o))),
     ("toString", |e, o| Ok(text_of(e, o))),
@@ -294,7 +294,7 @@ fn failed(error: QueryError) -> Error {
     Error::UserFunctionError(Box::new(error))
 }
 
-/// Makes the functions known.
+/// Registers the functions with SQLite.
 pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     for (name, work) in OF_OBJECT {
@@ -324,7 +324,7 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
             _ => SqlValue::Null,
         })
     })?;
-    // `length` of an array is what it says in the MAT Calcite dialect; of text, what SQL says.
+    // `length` of an array has the meaning of the MAT Calcite dialect; `length` of a text that of SQL.
     let sized = env.clone();
     db.create_scalar_function("length", 1, flags, move |context| {
         let array = match context.get_raw(0) {
@@ -359,7 +359,7 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
     })
 }
 
-/// The value of a map whose key reads so.
+/// The value of a map whose key has this text.
 fn by_key(env: &Env, map: ObjIdx, wanted: &str) -> Cell {
     let heap = &env.heap;
     let reads_so = |key: ObjIdx| {

@@ -1,4 +1,4 @@
-//! Tables whose rows are made one after the other as lists of cells: all but `objects`.
+//! Tables whose rows are produced one by one as lists of cells: all but `objects`.
 
 use super::table::{ColumnDef, Cost, Op, Operand, Out, Rows, Scan, Source, Type, columns};
 use crate::cell::Cell;
@@ -12,16 +12,15 @@ pub(crate) type RowIter = Box<dyn Iterator<Item = Result<Vec<Cell>, QueryError>>
 /// A table, or a function when it has arguments.
 pub(crate) struct Listed {
     pub(crate) columns: Vec<ColumnDef>,
-    /// The columns that are arguments, if it is a function: SQLite hands arguments to hidden
-    /// columns in their order.
+    /// The columns that are arguments, if it is a function: SQLite passes arguments to hidden columns in their order.
     arguments: Vec<usize>,
-    /// The first argument must be given.
+    /// Whether the first argument is required.
     demanding: bool,
-    /// Columns of objects by which it finds rows directly.
+    /// Columns with object ids by which the table finds rows without a scan.
     pub(crate) keys: &'static [usize],
-    /// Rows in all.
+    /// The total number of rows.
     pub(crate) size: fn(&Env) -> f64,
-    /// Makes the rows.
+    /// Produces the rows.
     pub(crate) rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
 }
 
@@ -43,7 +42,7 @@ impl Listed {
         }
     }
 
-    /// A function of its columns marked `@`, of which the first must be given.
+    /// A function whose arguments are the columns marked `@`; the first one is required.
     pub(crate) fn function(
         list: &str,
         rows: fn(&Env, &Scan) -> Result<RowIter, QueryError>,
@@ -61,7 +60,7 @@ impl Listed {
         }
     }
 
-    /// A function that says something without arguments, too.
+    /// Makes the arguments of a function optional.
     pub(crate) fn or_alone(self) -> Listed {
         Listed {
             demanding: false,
@@ -121,7 +120,7 @@ impl Source for Listed {
 }
 
 impl Listed {
-    /// What the function was called with, to be shown in its hidden columns.
+    /// The arguments of the function, which its hidden columns show.
     fn given(&self, scan: &Scan) -> Vec<(usize, Cell)> {
         let value = |column: usize| match (scan.equal(column)?, self.columns[column].kind) {
             (given, Type::Object) => given.object_id().map(Cell::Object),
@@ -140,7 +139,7 @@ struct ListedRows {
     arguments: Vec<(usize, Cell)>,
     here: Vec<Cell>,
     env: Env,
-    /// For a scan of the whole table: about how many rows there are.
+    /// For a scan of the whole table: the approximate number of rows.
     lead: Option<(Lead, u64)>,
     count: u64,
 }
@@ -151,7 +150,7 @@ impl Rows for ListedRows {
         if self.count.is_multiple_of(256) {
             self.env.stop.check()?;
         }
-        // With few rows, each may stand for a scan of another table.
+        // With few rows, the query may scan another table for each of them.
         if let Some((lead, size)) = &self.lead
             && (self.count.is_multiple_of(256) || *size < 1 << 16)
         {
@@ -175,7 +174,7 @@ impl Rows for ListedRows {
     }
 }
 
-/// Says a cell to SQLite.
+/// Passes a cell to SQLite.
 pub(crate) fn say(cell: &Cell, out: &mut dyn Out) {
     match cell {
         Cell::Null => out.null(),

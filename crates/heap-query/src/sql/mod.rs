@@ -1,9 +1,9 @@
 //! SQL: SQLite's parser and executor over virtual tables that read the index. Filters on ids,
 //! classes and sizes, the order by retained size, and grouping by class are done by the tables.
 //!
-//! In reading order: `table` (what a table is), `objects`, `references`, `classes`, `listed` and `tables`, `class_table`,
-//! `functions`, `answers` (of the analyses), `views` (names of other tools), `rewrite` (class names in the text), and `raw`
-//! (the bridge to SQLite).
+//! In reading order: `table` (the interface of a table), `objects`, `references`, `classes`, `listed` and `tables`,
+//! `class_table`, `functions`, `answers` (results of analyses), `views` (names of other tools), `rewrite` (class names
+//! in the text), and `raw` (the bridge to SQLite).
 
 mod answers;
 mod class_table;
@@ -32,7 +32,7 @@ use rusqlite::{Connection, Error, Statement};
 use std::sync::Arc;
 use table::{ColumnDef, Source};
 
-/// Longest text or row in bytes: no query may fill the memory with one value.
+/// The longest text or row in bytes: one value must not fill the memory.
 const MAX_LENGTH: i32 = 256 << 20;
 
 /// Steps of SQLite's machine between two checks of the limits.
@@ -53,7 +53,7 @@ fn fixed() -> Vec<(&'static str, Arc<dyn Source>)> {
     all
 }
 
-/// A table or table function for completion: name, its columns.
+/// Tables and table functions for completion: name and columns.
 pub(crate) fn catalog() -> Vec<(&'static str, Vec<ColumnDef>)> {
     fixed()
         .into_iter()
@@ -85,7 +85,7 @@ pub(crate) fn class_columns(env: &Env, name: &str) -> Option<Vec<ColumnDef>> {
     (!named.is_empty()).then(|| table().columns().to_vec())
 }
 
-/// Everything that a query can name, in a database that holds nothing itself.
+/// A database with everything that a query can name, but without data of its own.
 fn connect(env: &Env, rewritten: &Rewritten) -> Result<Connection, Error> {
     Env::forget();
     let mut db = Connection::open_in_memory()?;
@@ -118,7 +118,7 @@ fn connect(env: &Env, rewritten: &Rewritten) -> Result<Connection, Error> {
     Ok(db)
 }
 
-/// A query may read and nothing else: no files, no settings, no tables of its own.
+/// A query may only read: no files, no settings, no tables of its own.
 fn only_reading(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
@@ -149,7 +149,7 @@ pub(crate) fn explain(env: &Env, text: &str) -> Result<Table, QueryError> {
     let is_class = |name: &str| !env.classes_named(name).is_empty();
     let mut rewritten = rewrite(text, &is_class)?;
     let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
-    // First without EXPLAIN, so that places in errors are those of the text.
+    // Prepared without EXPLAIN first, so that positions in errors are those in the original text.
     if let Err(error) = db.prepare(&rewritten.sql) {
         return Err(error_of(env, text, &rewritten, error));
     }
@@ -198,8 +198,8 @@ fn rows(
     Ok(None)
 }
 
-/// A value as a cell. Text of a column of objects is an object; so is text of an expression that
-/// names one, since functions return objects too.
+/// A value as a cell. In a column of objects, a text is an object; in an expression, a text that is an object id is
+/// one, too, because functions return objects.
 fn cell(env: &Env, value: ValueRef<'_>, is_object: Option<bool>) -> Cell {
     match value {
         ValueRef::Null => Cell::Null,
@@ -227,7 +227,7 @@ fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> Query
     }
     match error {
         Error::SqlInputError { msg, offset, .. } => {
-            // SQLite does not know the place of every error; its end is better than its start.
+            // SQLite does not report a position for every error; the end of the text is a better guess than its start.
             let offset = usize::try_from(offset).map_or(text.len(), |o| rewritten.original(o));
             QueryError::at(text, offset, plain(&msg))
         }
@@ -236,7 +236,7 @@ fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> Query
     }
 }
 
-/// SQLite's sentence, with the usual reason made clear.
+/// SQLite's message, replaced by a clearer one in the usual case.
 fn plain(message: &str) -> String {
     match message {
         "not authorized" => "only SELECT is possible: a dump is never changed".to_owned(),

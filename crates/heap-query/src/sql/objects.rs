@@ -1,4 +1,4 @@
-//! The table `objects`: every object of the dump, straight from the columns of the index.
+//! The table `objects`: every object of the dump, read directly from the columns of the index.
 
 use super::table::{
     ColumnDef, Constraint, Cost, Op, Operand, Order, Out, Rows, Scan, Source, columns,
@@ -106,7 +106,7 @@ impl Source for Objects {
     }
 }
 
-/// In which order objects are visited.
+/// The order in which objects are visited.
 enum Walk {
     One(Option<(ObjIdx, ObjectId)>),
     Blocks(Box<Blocks>),
@@ -127,7 +127,7 @@ fn walk_of(env: &Env, scan: &Scan, filter: &Filter) -> Result<Walk, QueryError> 
     if scan.order == Some(Order::Descending(RETAINED)) || free && floor.is_some_and(|f| f > 0) {
         return Ok(Walk::Largest(Box::new(Largest::new(floor.unwrap_or(0)))));
     }
-    // One scan of a class costs less than the objects of all classes, several cost more.
+    // One scan of a class is cheaper than ordering all objects by class; several scans are more expensive.
     if let Some(class) = filter.only_class()
         && env.scanned_class.swap(true, Ordering::Relaxed)
     {
@@ -140,7 +140,7 @@ fn all_classes(env: &Env) -> Vec<ClassIdx> {
     (0..env.heap.classes().len() as u32).map(ClassIdx).collect()
 }
 
-/// The object that is requested by its id.
+/// The object with a requested id.
 fn one_object(env: &Env, scan: &Scan) -> Option<(ObjIdx, ObjectId)> {
     let id = scan
         .equal(ID)
@@ -149,7 +149,7 @@ fn one_object(env: &Env, scan: &Scan) -> Option<(ObjIdx, ObjectId)> {
     env.find(id).map(|object| (object, id))
 }
 
-/// The least whole number that a constraint admits, if it is a lower bound.
+/// The smallest whole number that a constraint admits, if it is a lower bound.
 fn least(constraint: &Constraint) -> Option<u64> {
     let n = match &constraint.value {
         Operand::Int(n) => *n as f64,
@@ -162,7 +162,7 @@ fn least(constraint: &Constraint) -> Option<u64> {
     }
 }
 
-/// The comparisons, by column.
+/// The conditions, by column.
 struct Filter {
     classes: Option<Vec<bool>>,
     shallow: Vec<Constraint>,
@@ -209,7 +209,7 @@ impl Filter {
         }
     }
 
-    /// The class of all objects that it admits, if there is only one.
+    /// The class of all admitted objects, if there is only one.
     fn only_class(&self) -> Option<ClassIdx> {
         let admitted = (0..).map(ClassIdx).zip(self.classes.as_ref()?);
         let mut admitted = admitted.filter(|(_, is_admitted)| **is_admitted);
@@ -225,7 +225,7 @@ impl Filter {
     }
 }
 
-/// The present object with what is known of it.
+/// The current object with its values that were read already.
 #[derive(Default)]
 struct Here {
     object: u64,
@@ -235,7 +235,7 @@ struct Here {
     retained: Option<Bytes>,
 }
 
-/// All objects by id, with the columns that are used read a block at a time.
+/// All objects by id; the used columns are read one block at a time.
 struct Blocks {
     lead: Lead,
     next: u64,
@@ -321,7 +321,7 @@ struct Classes {
     left: Vec<ClassIdx>,
     class: ClassIdx,
     range: std::ops::Range<u64>,
-    /// Objects so far.
+    /// Number of objects so far.
     seen: u64,
 }
 
@@ -363,14 +363,14 @@ impl Classes {
     }
 }
 
-/// Objects by retained size, largest first. What an object dominates retains no more than the
-/// object itself, so the dominator tree gives this order without a sort and a bound prunes it.
+/// Objects by retained size, largest first. An object that another one dominates retains no more than that one, so the
+/// dominator tree gives this order without a sort, and a lower bound prunes it.
 struct Largest {
     floor: u64,
-    /// How many children of the virtual root, largest first, were taken.
+    /// The number of children of the virtual root that were taken, largest first.
     taken: u64,
     queue: BinaryHeap<(u64, Reverse<u64>)>,
-    /// Unreachable objects retain nothing and come last.
+    /// Where the search for unreachable objects continues; they retain nothing and come last.
     rest: u64,
 }
 
@@ -415,7 +415,7 @@ impl Largest {
         let children = heap.dominated_retained(ObjIdx(object));
         let children = children.map(|(child, bytes)| (bytes.0, Reverse(child.0)));
         let children = children.filter(|c| c.0 >= self.floor);
-        // Thousands at once: made a heap of their own first, each costs one step.
+        // Thousands at once: as a heap of their own that is merged, each costs one step.
         self.queue.append(&mut children.collect());
         *here = Here {
             object,
@@ -536,7 +536,7 @@ impl Rows for ObjectRows {
     }
 }
 
-/// An object that a cell names.
+/// The object that a value refers to.
 pub(crate) fn named(env: &Env, value: Option<&Operand>) -> Option<ObjIdx> {
     value
         .and_then(Operand::object_id)

@@ -20,7 +20,7 @@ use std::fmt::Write;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// What a module hands to its table.
+/// What a module passes to its table.
 type Aux = (Arc<dyn Source>, Env);
 
 /// Makes a table available under a name. The name is that of an eponymous table: it exists in
@@ -65,7 +65,7 @@ const OPS: [(Op, u8); 5] = [
 ];
 
 impl HeapTable {
-    /// The requested order, when this table can deliver it.
+    /// The requested order, if this table can deliver it.
     fn order(&self, info: &IndexInfo) -> Option<Order> {
         let mut wanted = info.order_bys();
         let first = wanted.next()?;
@@ -191,7 +191,7 @@ struct Cursor<'vtab> {
     /// `None` before the first scan.
     rows: Option<Box<dyn Rows>>,
     ended: bool,
-    /// What `best_index` wrote for this scan, and what it says.
+    /// The plan that `best_index` wrote for this scan; `scan` is the same, parsed.
     plan: String,
     scan: Scan,
     row: i64,
@@ -202,7 +202,7 @@ fn failed(error: QueryError) -> Error {
     Error::ModuleError(error.to_string())
 }
 
-/// Reads back what `best_index` wrote; the values of the comparisons are not known yet.
+/// Parses what `best_index` wrote; the values of the comparisons are not known yet.
 fn scan_of(plan: &str) -> Scan {
     let mut scan = Scan::default();
     for word in plan.split(' ') {
@@ -229,7 +229,7 @@ fn scan_of(plan: &str) -> Scan {
     scan
 }
 
-/// Puts a value in the place of another one, in the memory of that.
+/// Replaces a value, reusing its memory.
 fn set_operand(operand: &mut Operand, value: ValueRef<'_>) {
     match (value, operand) {
         (ValueRef::Text(text), Operand::Text(old)) => {
@@ -258,7 +258,7 @@ unsafe impl VTabCursor for Cursor<'_> {
         match &mut self.rows {
             Some(rows) if rows.repeats() => rows.again(&self.scan),
             rows => {
-                // The scan before this one must have ended before the next one begins.
+                // The previous scan must have ended before the next one begins.
                 *rows = None;
                 let scan = self.scan.clone();
                 *rows = Some(self.source.open(&self.env, scan).map_err(failed)?);
@@ -299,7 +299,7 @@ unsafe impl VTabCursor for Cursor<'_> {
     }
 }
 
-/// A value on its way to SQLite.
+/// A value to be passed to SQLite.
 struct Answer<'a> {
     context: &'a mut Context,
     result: Result<()>,

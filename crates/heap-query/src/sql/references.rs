@@ -1,5 +1,5 @@
-//! The table `references`: read in the order of the dump, a piece at a time, or for one object
-//! from its record or from the table of referrers.
+//! The table `references`: read in the order of the dump, a piece at a time; for one object, from its record or from
+//! the table of referrers.
 
 use super::listed::say;
 use super::objects::named;
@@ -21,8 +21,8 @@ const TO_CLASS: usize = 6;
 const FROM_ADDRESS: usize = 7;
 const TO_ADDRESS: usize = 8;
 
-/// The table. References of objects to their class are left out: `objects.class_id` has them,
-/// and they would double it.
+/// The table. References of objects to their class are left out: `objects.class_id` has them, and they would double
+/// its size.
 pub(crate) struct References(Vec<ColumnDef>);
 
 impl References {
@@ -39,7 +39,7 @@ impl Source for References {
         &self.0
     }
 
-    /// An address beside an id is left to SQLite.
+    /// SQLite checks an address beside an id itself.
     fn exact(&self, column: usize) -> bool {
         matches!(column, FROM_ID | TO_ID)
     }
@@ -57,7 +57,7 @@ impl Source for References {
     }
 
     fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost> {
-        // Three references an object; one of a walk costs a third of one that is looked up.
+        // Three references per object; reading one in a walk costs a third of looking one up.
         let all = env.heap.len() as f64 * 3.0;
         let has = |a, b| with.iter().any(|w| w.0 == a || w.0 == b);
         let (rows, work) = if has(FROM_ID, FROM_ADDRESS) {
@@ -110,7 +110,7 @@ impl Source for References {
     }
 }
 
-/// A flag per class for a comparison with the name of a class.
+/// A flag per class, for a comparison with the name of a class.
 fn classes(env: &Env, scan: &Scan, column: usize) -> Option<Vec<bool>> {
     let Operand::Text(name) = scan.equal(column)? else {
         return None;
@@ -119,7 +119,7 @@ fn classes(env: &Env, scan: &Scan, column: usize) -> Option<Vec<bool>> {
     Some(flags(env, |c| named.contains(&c)))
 }
 
-/// What is asked of both ends.
+/// Conditions for both ends of a reference.
 struct Filter {
     from: Option<Vec<bool>>,
     to: Option<Vec<bool>>,
@@ -131,17 +131,17 @@ fn admits(flags: Option<&Vec<bool>>, class: impl FnOnce() -> ClassIdx) -> bool {
 }
 
 impl Filter {
-    /// Whether references to an id may be wanted.
+    /// Whether references to an id may be in the result.
     fn wants(&self, id: ObjectId) -> bool {
         !id.is_null() && self.target.is_none_or(|target| target == id)
     }
 
-    /// Whether references to an object are wanted, if those to its id may be.
+    /// Whether references to an object are in the result, if those to its id may be.
     fn admits_target(&self, heap: &Heap, target: ObjIdx) -> bool {
         admits(self.to.as_ref(), || heap.class_of(target))
     }
 
-    /// Finds the objects that the rows of a batch refer to, and drops the rows that are not wanted.
+    /// Finds the objects that the rows of a batch refer to, and drops the rows that do not match.
     fn resolve(&self, heap: &Heap, batch: &mut Vec<Row>, found: &mut Vec<Option<ObjIdx>>) {
         found.clear();
         heap.find_all(batch.iter().map(|row| row.to_id), found);
@@ -157,22 +157,22 @@ impl Filter {
     }
 }
 
-/// A reference on its way to SQLite.
+/// A reference to be passed to SQLite.
 struct Row {
     from: ObjIdx,
     from_class: ClassIdx,
-    /// Known when the batch has been [resolved](Filter::resolve).
+    /// Set when the batch has been [resolved](Filter::resolve).
     to: ObjIdx,
     to_id: ObjectId,
     how: How,
 }
 
 enum How {
-    /// Instance field: the class that declares it and its number there.
+    /// Instance field: the class that declares it and its number in that class.
     Field(ClassIdx, u32, RefStrength),
     Element(u32),
     Other(Box<Reference>),
-    /// No reference but a long array, whose elements stand in place of this row.
+    /// Not a reference but a long array, whose elements replace this row.
     Array,
 }
 
@@ -184,9 +184,9 @@ struct Field {
     strength: RefStrength,
 }
 
-/// Where references come from.
+/// The source of references.
 enum Feed {
-    /// Whole objects.
+    /// Single objects.
     Objects(std::vec::IntoIter<ObjIdx>),
     Dump(Box<Dump>),
 }
@@ -195,15 +195,15 @@ enum Feed {
 struct Dump {
     beside: std::vec::IntoIter<(ObjIdx, Reference)>,
     steps: ContentSteps,
-    /// Reference fields by class, made when the class is met.
+    /// Reference fields by class, computed when the first instance is read.
     fields: Vec<Option<Vec<Field>>>,
     lead: Lead,
 }
 
-/// Longer arrays are not put into the batch, but read piece by piece.
+/// Longer arrays are read piece by piece instead of being added to the batch.
 const LONG: usize = 4096;
 
-/// What a piece of the dump has.
+/// Collects the references in a piece of the dump.
 struct Collect<'a> {
     heap: &'a Heap,
     ids: IdSize,
@@ -301,12 +301,12 @@ struct ReferenceRows {
     filter: Filter,
     feed: Feed,
     batch: Vec<Row>,
-    /// The present row is the one before this.
+    /// The index of the current row in the batch, plus one.
     at: usize,
     array: Option<Array>,
-    /// What the references of the batch lead to.
+    /// The targets of the references of the batch.
     found: Vec<Option<ObjIdx>>,
-    /// The object whose id was needed last.
+    /// The object whose id was needed most recently.
     last_from: Cell<Option<(ObjIdx, ObjectId)>>,
 }
 
@@ -340,8 +340,7 @@ impl ReferenceRows {
         });
     }
 
-    /// Reads the next references of long arrays, then of the feed; false at the end. A batch may
-    /// come out empty.
+    /// Reads the next references: of a long array first, then of the feed. False at the end. A batch may be empty.
     fn fill(&mut self) -> Result<bool, QueryError> {
         self.env.stop.check()?;
         self.batch.clear();
@@ -397,7 +396,7 @@ impl ReferenceRows {
         }
     }
 
-    /// Puts the batch aside until all elements of an array were read.
+    /// Sets the batch aside until all elements of an array have been read.
     fn start_array(&mut self, object: ObjIdx, class: ClassIdx) {
         if !admits(self.filter.from.as_ref(), || class) {
             return;
@@ -412,7 +411,7 @@ impl ReferenceRows {
         self.at = 0;
     }
 
-    /// The id of the object that refers: mostly the same as in the row before.
+    /// The id of the object that refers: usually the same as in the previous row.
     fn id_of_source(&self, from: ObjIdx) -> ObjectId {
         match self.last_from.get() {
             Some((last, id)) if last == from => id,

@@ -1,6 +1,6 @@
-//! From what people write to what SQLite reads: class names as tables (`java.util.HashMap`,
-//! `instanceof."a.B"`, `byte[]`), the table `references` whose name is a word of SQL, and the
-//! `apply` and `table(...)` of the MAT Calcite dialect.
+//! Rewrites what users write to what SQLite accepts: class names as tables (`java.util.HashMap`, `instanceof."a.B"`,
+//! `byte[]`), the table `references`, whose name is a keyword of SQL, and the `apply` and `table(...)` of the MAT
+//! Calcite dialect.
 
 use crate::error::QueryError;
 
@@ -55,7 +55,7 @@ fn tokens(text: &str) -> Vec<Token> {
     out
 }
 
-/// Length of a quoted piece; a doubled quote stands for itself.
+/// Length of a quoted piece; a doubled quote stands for one quote.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -70,18 +70,18 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// A query as SQLite reads it.
+/// A query as SQLite accepts it.
 #[derive(Debug, Default)]
 pub(crate) struct Rewritten {
     pub(crate) sql: String,
     /// Class names used as tables: the name as a table, the class, with subclasses or not.
     pub(crate) classes: Vec<(String, String, bool)>,
-    /// Offsets in `sql` and in the text where both run alike from.
+    /// Pairs of offsets, in `sql` and in the original text, from which both are identical.
     anchors: Vec<(usize, usize)>,
 }
 
 impl Rewritten {
-    /// The place in the original text of a place in `sql`.
+    /// The offset in the original text for an offset in `sql`.
     pub(crate) fn original(&self, offset: usize) -> usize {
         let at = self.anchors.partition_point(|a| a.0 <= offset);
         at.checked_sub(1)
@@ -96,7 +96,7 @@ struct Rewriter<'a> {
     out: Rewritten,
 }
 
-/// Rewrites a query. `is_class` knows the class names of the heap.
+/// Rewrites a query. `is_class` is true for class names of the heap.
 pub(crate) fn rewrite(
     text: &str,
     is_class: &dyn Fn(&str) -> bool,
@@ -109,7 +109,7 @@ pub(crate) fn rewrite(
     };
     rewriter.one_statement()?;
     let mut at = 0;
-    // Parentheses of `table( ... )` that are to be left out.
+    // Parentheses of `table( ... )` to be omitted.
     let mut dropped = Vec::new();
     let mut depth = 0i64;
     while at < rewriter.tokens.len() {
@@ -127,7 +127,7 @@ impl Rewriter<'_> {
         self.piece(at).eq_ignore_ascii_case(word)
     }
 
-    /// The next token that is not blank, from `at` on.
+    /// The first token at or after `at` that is not blank.
     fn solid(&self, mut at: usize) -> usize {
         while self.tokens.get(at).is_some_and(|t| t.kind == Kind::Blank) {
             at += 1;
@@ -153,7 +153,7 @@ impl Rewriter<'_> {
         self.out.sql.push_str(text);
     }
 
-    /// Copies or rewrites what begins at a token; gives the next one.
+    /// Copies or rewrites the text that begins at a token; returns the next token.
     fn step(&mut self, at: usize, depth: &mut i64, dropped: &mut Vec<i64>) -> usize {
         let token = self.tokens[at];
         let text = self.text;
@@ -203,7 +203,7 @@ impl Rewriter<'_> {
         at + 1
     }
 
-    /// A class name that begins at a token: written as one quoted name, and noted.
+    /// A class name that begins at a token: written as one quoted name, and added to `classes`.
     fn class(&mut self, at: usize) -> Option<usize> {
         let mut name = String::new();
         let mut next = at;

@@ -1,4 +1,4 @@
-//! What a virtual table is, without SQLite: columns, what it can filter by itself, and rows.
+//! The interface of a virtual table, independent of SQLite: columns, conditions that it can check itself, and rows.
 
 use crate::error::QueryError;
 use crate::shared::Env;
@@ -15,12 +15,12 @@ pub(crate) enum Type {
     Real,
     /// Text.
     Text,
-    /// Whatever a field holds.
+    /// Any type, such as that of a field.
     Any,
 }
 
 impl Type {
-    /// The declared type: what SQLite derives its comparison rules from.
+    /// The declared type, from which SQLite derives its comparison rules.
     pub(crate) fn declared(self) -> &'static str {
         match self {
             Type::Object => "TEXT OBJECT",
@@ -39,7 +39,7 @@ pub(crate) struct ColumnDef {
     pub(crate) kind: Type,
     /// Not part of `select *`: arguments of table functions, and columns that few queries need.
     pub(crate) hidden: bool,
-    /// What a function is called with.
+    /// An argument of a function.
     pub(crate) argument: bool,
 }
 
@@ -95,8 +95,8 @@ impl Operand {
     }
 }
 
-/// A comparison that the table may use to look at less. SQLite checks it again unless the table
-/// said that it is [exact](Source::exact).
+/// A comparison that the table may use to examine fewer rows. SQLite checks it again unless the column is
+/// [exact](Source::exact).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constraint {
     pub(crate) column: usize,
@@ -105,7 +105,7 @@ pub(crate) struct Constraint {
 }
 
 impl Constraint {
-    /// Whether a number passes; numbers and text do not compare here, SQLite decides then.
+    /// Whether a number passes. A comparison of a number with a text passes here, because SQLite decides it.
     pub(crate) fn admits(&self, number: u64) -> bool {
         let ordering = match &self.value {
             Operand::Int(n) => i128::from(number).cmp(&i128::from(*n)),
@@ -125,7 +125,7 @@ impl Constraint {
     }
 }
 
-/// How rows are to come.
+/// The order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Smallest first by this column.
@@ -136,12 +136,12 @@ pub(crate) enum Order {
     Grouped(usize),
 }
 
-/// What is requested of one scan.
+/// The parameters of one scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) constraints: Vec<Constraint>,
     pub(crate) order: Option<Order>,
-    /// Bit per column that is used; the last bit stands for all further ones.
+    /// A bit for each column that is used; the last bit stands for all further columns.
     pub(crate) used: u64,
 }
 
@@ -155,12 +155,12 @@ impl Scan {
     }
 }
 
-/// What a scan will cost.
+/// The estimated cost of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
-    /// Rows expected.
+    /// Expected number of rows.
     pub(crate) rows: f64,
-    /// Rows examined, weighted by what each costs.
+    /// Number of examined rows, weighted by the cost of each.
     pub(crate) work: f64,
 }
 
@@ -169,23 +169,23 @@ pub(crate) trait Source: Send + Sync {
     /// Its columns.
     fn columns(&self) -> &[ColumnDef];
 
-    /// Columns whose equality the table answers by itself and SQLite need not check again.
+    /// Whether the table checks the equality of this column itself, so that SQLite need not check it again.
     fn exact(&self, _column: usize) -> bool {
         false
     }
 
-    /// Whether it makes use of a comparison.
+    /// Whether the table uses a comparison.
     fn uses(&self, column: usize, op: Op) -> bool;
 
-    /// What a scan with these comparisons costs; `None` when an argument is missing.
+    /// The cost of a scan with these comparisons; `None` when an argument is missing.
     fn cost(&self, env: &Env, with: &[(usize, Op)]) -> Option<Cost>;
 
-    /// Whether it can deliver an order.
+    /// Whether the table can deliver an order.
     fn delivers(&self, _order: Order) -> bool {
         false
     }
 
-    /// Starts a scan; the rows stand before the first one.
+    /// Starts a scan, before its first row.
     fn open(&self, env: &Env, scan: Scan) -> Result<Box<dyn Rows>, QueryError>;
 }
 
@@ -194,17 +194,15 @@ pub(crate) trait Rows {
     /// Goes to the next row; false at the end.
     fn advance(&mut self) -> Result<bool, QueryError>;
 
-    /// Whether the same rows can [begin again](Self::again). A join requests one object after the
-    /// other, millions of times.
+    /// Whether a scan can be [restarted](Self::again). A join requests one object after the other, millions of times.
     fn repeats(&self) -> bool {
         false
     }
 
-    /// Begins again with other values of the same comparisons, where [`repeats`](Self::repeats) is
-    /// true.
+    /// Restarts with other values of the same comparisons, if [`repeats`](Self::repeats) is true.
     fn again(&mut self, _scan: &Scan) {}
 
-    /// Says the value of a column of the present row.
+    /// Passes the value of a column of the current row to `out`.
     fn column(&self, column: usize, out: &mut dyn Out) -> Result<(), QueryError>;
 }
 
@@ -220,7 +218,7 @@ const PAIRS: [[u8; 2]; 256] = {
     pairs
 };
 
-/// Where a value goes.
+/// Receives a value.
 pub(crate) trait Out {
     fn null(&mut self);
     fn int(&mut self, value: i64);
@@ -233,7 +231,7 @@ pub(crate) trait Out {
             self.null();
             return;
         }
-        // By hand: this is called for every row of large results.
+        // Without `format!`, because this is called for every row of large results.
         let mut buffer = [0u8; 18];
         for (pair, byte) in buffer[2..].chunks_exact_mut(2).zip(id.0.to_be_bytes()) {
             pair.copy_from_slice(&PAIRS[usize::from(byte)]);
@@ -243,7 +241,7 @@ pub(crate) trait Out {
         self.text(std::str::from_utf8(&buffer[start..]).unwrap_or_default());
     }
 
-    /// A number that is no signed 64-bit one only in theory.
+    /// A size. In theory it may not fit into a signed 64-bit number.
     fn size(&mut self, value: u64) {
         self.int(i64::try_from(value).unwrap_or(i64::MAX));
     }

@@ -118,7 +118,7 @@ pub(crate) fn all() -> Vec<(&'static str, Listed)> {
     ]
 }
 
-/// The objects that a table must look at.
+/// The objects that a table must examine.
 enum Which {
     All,
     One(ObjIdx),
@@ -132,7 +132,7 @@ fn which(env: &Env, scan: &Scan, column: usize) -> Which {
     }
 }
 
-/// Numbers of the objects to look at.
+/// Numbers of the objects to examine.
 fn range(env: &Env, which: &Which) -> std::ops::Range<u64> {
     match which {
         Which::All => 0..env.heap.len(),
@@ -170,7 +170,7 @@ pub(super) fn via_cells(reference: &Reference) -> [Cell; 3] {
     ]
 }
 
-/// The references by class and field: one pass over the dump for the first query, then kept.
+/// The references by class and field: computed in one pass over the dump for the first query, then cached.
 fn class_references(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
     let all = env.class_references()?;
     let env = env.clone();
@@ -296,7 +296,7 @@ fn arrays(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     })))
 }
 
-/// Frame numbers and thread serials that the record does not have are no values.
+/// A frame number or thread serial; null if the record does not have it.
 fn known(n: u32, none: u32) -> Cell {
     if n == none {
         Cell::Null
@@ -314,7 +314,7 @@ fn root_rows(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
             class_name(&env, root.object),
             text(root.kind.name()),
             known(root.thread.0, 0),
-            // A THREAD_OBJ record has its stack trace there.
+            // In a THREAD_OBJ record this word is the stack trace.
             match root.kind {
                 HeapTag::RootThreadObject => Cell::Null,
                 _ => known(root.frame, u32::MAX),
@@ -377,7 +377,7 @@ fn locals(env: &Env, _: &Scan) -> Result<RowIter, QueryError> {
         if root.thread == Serial(0) || root.kind == HeapTag::RootThreadObject {
             return None;
         }
-        // Threads come by serial, those without one last.
+        // Threads are ordered by serial, those without one last.
         let threads = env.heap.threads();
         let at = threads.partition_point(|t| !t.unrooted && t.serial < root.thread);
         let thread = threads.get(at).filter(|t| t.serial == root.thread);

@@ -1,5 +1,5 @@
-//! Names that other tools gave to the same tables: Perfetto's heap graph and the MAT Calcite
-//! plug-in. Ids of the heap graph are numbers there, so these views give addresses.
+//! Names that other tools use for the same tables: Perfetto's heap graph and the MAT Calcite plug-in. Ids of the heap
+//! graph are numbers there, so these views return addresses.
 
 /// Name and definition of each view.
 pub(crate) const VIEWS: &[(&str, &str)] = &[
