@@ -1,5 +1,5 @@
-//! Comma-separated values (RFC 4180): quotes where they are needed, lines that end with CRLF. Names in a dump
-//! are hostile, so nothing is left in a text that a terminal or a spreadsheet would act on.
+//! Comma-separated values (RFC 4180): quotes only where needed, lines that end with CRLF. Names in a dump may be
+//! hostile, so no text contains anything that a terminal or a spreadsheet would interpret.
 
 use crate::escape::visible;
 use heap_query::Cell;
@@ -17,13 +17,13 @@ pub fn line(fields: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     out
 }
 
-/// A row of a query's answer: no value is an empty field.
+/// A row of a query's result: no value is an empty field.
 pub fn row(cells: &[Cell]) -> String {
     line(cells.iter().map(Cell::to_string))
 }
 
-/// One field. A text that a spreadsheet would take for a formula gets an apostrophe in front;
-/// numbers may begin with a sign.
+/// One field. A text that a spreadsheet would interpret as a formula is prefixed with an apostrophe; numbers may begin
+/// with a sign.
 pub(crate) fn push_field(text: &str, out: &mut String) {
     let formula =
         text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();

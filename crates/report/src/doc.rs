@@ -1,5 +1,5 @@
-//! A document without a form: headings, paragraphs, facts, tables. Numbers stay numbers until a
-//! renderer decides how to show them, and names stay raw until a renderer escapes them.
+//! A document that is independent of the output format: headings, paragraphs, facts, tables. Numbers stay numbers
+//! until a renderer decides how to show them, and names are escaped only by a renderer.
 
 use heap_analysis::objects::describe::{Address, ObjectRef};
 use std::borrow::Cow;
@@ -7,21 +7,21 @@ use std::borrow::Cow;
 /// A piece of text with a meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
-    /// Our own words.
+    /// Tenure's own words.
     Text(String),
-    /// Our own words, emphasized.
+    /// Tenure's own words, emphasized.
     Strong(String),
-    /// Our own words, in the background.
+    /// Tenure's own words, less prominent.
     Dim(String),
-    /// A class name: shortened from the left where room is scarce.
+    /// A class name: shortened from the left where space is limited.
     Class(String),
-    /// A text out of the dump: field, thread name, value. Quoted by the writer if need be.
+    /// A text from the dump: field, thread name, value. The caller adds quotes if necessary.
     Value(String),
     /// An object id.
     Object(Address),
     /// A size.
     Bytes(u64),
-    /// A number of things.
+    /// A number of items.
     Count(u64),
     /// A share from 0 to 1, shown in percent.
     Share(f64),
@@ -42,11 +42,11 @@ impl From<String> for Span {
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// What is in it.
+    /// Its content.
     pub spans: Vec<Span>,
     /// Levels of indentation, for trees.
     pub indent: usize,
-    /// A share (0 to 1) drawn as a thin bar where the form can.
+    /// A share (0 to 1), drawn as a thin bar in formats that can.
     pub bar: Option<f64>,
 }
 
@@ -88,7 +88,7 @@ impl Cell {
         Span::Class(name.into()).into()
     }
 
-    /// A text out of the dump.
+    /// A text from the dump.
     pub fn value(text: impl Into<String>) -> Cell {
         Span::Value(text.into()).into()
     }
@@ -111,7 +111,7 @@ impl From<Span> for Cell {
     }
 }
 
-/// An object in words: class, id, value.
+/// An object as text: class, id, value.
 pub fn object_spans(object: &ObjectRef) -> Vec<Span> {
     let mut spans = vec![
         Span::Class(object.title()),
@@ -125,12 +125,12 @@ pub fn object_spans(object: &ObjectRef) -> Vec<Span> {
     spans
 }
 
-/// On which side a column lies.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
@@ -139,7 +139,7 @@ pub enum Align {
 pub struct Column {
     /// Heading.
     pub title: Cow<'static, str>,
-    /// Side.
+    /// Alignment.
     pub align: Align,
 }
 
@@ -166,11 +166,11 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Rows.
     pub rows: Vec<Vec<Cell>>,
-    /// A last row of sums.
+    /// A last row with sums.
     pub total: Option<Vec<Cell>>,
     /// Rows that were left out.
     pub omitted: u64,
-    /// What to say when there are no rows.
+    /// The text to show when there are no rows.
     pub when_empty: &'static str,
 }
 
@@ -197,13 +197,13 @@ pub enum Block {
     Heading(u8, Vec<Span>),
     /// A paragraph.
     Text(Vec<Span>),
-    /// Names and what they stand for.
+    /// Names and their values.
     Facts(Vec<(&'static str, Vec<Span>)>),
     /// A table.
     Table(Table),
-    /// A remark in the background: where the numbers come from, what to ask next.
+    /// A less prominent remark: where the numbers come from, which command to use next.
     Note(Vec<Span>),
-    /// Lines as they are, a stack for example.
+    /// Preformatted lines, such as a stack.
     Lines(Vec<String>),
 }
 

@@ -1,11 +1,11 @@
-//! Names in a dump are hostile input. Each form has its own way to make them harmless: control
-//! characters (terminal escapes), bidirectional overrides and invisible characters (text that
-//! reads differently from what it is), and the form's own markup.
+//! Names in a dump are hostile input. Each output format has its own escapes for control characters (terminal
+//! escapes), bidirectional overrides and invisible characters (text that reads differently from what it is), and the
+//! format's own markup.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// True for characters that must not reach a screen as they are.
+/// True for characters that must not be printed unescaped.
 pub fn is_unsafe(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}'
@@ -55,7 +55,7 @@ pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in visible(text).chars() {
         match c {
-            // HTML is live in Markdown, whatever is escaped with a backslash.
+            // Markdown interprets HTML, and a backslash does not escape it.
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),

@@ -1,6 +1,6 @@
-//! Answers as JSON: `schema` first, then the answer's own fields, then where its numbers come
-//! from. Schemas are described in docs/reference/json.md; fields may be added, never removed or changed,
-//! without a new schema number.
+//! Answers as JSON: `schema` first, then the answer's own fields, then the provenance of its numbers.
+//! docs/reference/json.md describes the schemas; fields may be added, but are never removed or changed without a new
+//! schema number.
 
 use crate::Say;
 use crate::escape::is_unsafe;
@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
 use std::io;
 
-/// Where the numbers of an answer come from; part of every answer in every form.
+/// The provenance of the numbers in an answer; part of every answer in every format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Provenance {
     /// The layout model and what it measured.
     pub layout: LayoutInfo,
-    /// Which references count.
+    /// Which references keep objects alive.
     pub strength: Strength,
     /// True when part of the file could not be read.
     pub damaged: bool,
@@ -26,7 +26,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// From what is known about a heap.
+    /// From the summary of a heap.
     pub fn of(summary: &Summary) -> Provenance {
         Provenance {
             layout: summary.layout.clone(),
@@ -69,8 +69,7 @@ pub fn write_value(out: &mut dyn io::Write, value: &impl Serialize) -> io::Resul
     out.write_all(b"\n")
 }
 
-/// Escapes what [`is_unsafe`] says, besides what JSON demands: someone will examine the output
-/// in a terminal.
+/// Escapes [`is_unsafe`] characters in addition to those of JSON, because users look at the output in a terminal.
 struct Harmless<'a>(PrettyFormatter<'a>);
 
 impl Formatter for Harmless<'_> {

@@ -1,6 +1,6 @@
-//! Words for answers. Every answer becomes a [`Doc`] once (module [`say`]), and each form renders
-//! documents: [`terminal`], [`markdown`], [`html`]. [`json`] writes the answer itself, in an
-//! envelope with its schema, the layout the sizes come from, and the damage of the file.
+//! Renders answers as text. Module [`say`] turns every answer into a [`Doc`], and each output format renders
+//! documents: [`terminal`], [`markdown`], [`html`]. [`json`] writes the answer itself, in an envelope with its schema,
+//! the layout that the sizes come from, and the damage of the file.
 //!
 //! ```
 //! use report::{Doc, Look, Span, terminal};
@@ -8,11 +8,10 @@
 //! assert_eq!(terminal::render(&doc, &Look::default()), "The heap holds 4.0 KiB.\n");
 //! ```
 //!
-//! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`],
-//! [`terminal`], [`markdown`], [`html`], [`json`], [`csv`], [`sheet`] (tables of any answer as CSV), [`check`] (forms of build
-//! servers), [`tables`] (CSV, NDJSON, Parquet, Neo4j); and [`profile`], the formats of other tools for what was sampled;
-//! [`events`], what a stream of VM events says;
-//! and [`phases`], what an analysis cost.
+//! In reading order: [`doc`], [`units`], [`escape`] (names in a dump are hostile), [`say`], [`terminal`],
+//! [`markdown`], [`html`], [`json`], [`csv`], [`sheet`] (tables of any answer as CSV), [`check`] (formats of build
+//! servers), [`tables`] (CSV, NDJSON, Parquet, Neo4j), [`profile`] (formats of other tools for profiles), [`events`]
+//! (the contents of a stream of VM events), and [`phases`] (the cost of an analysis).
 
 pub mod check;
 pub mod csv;

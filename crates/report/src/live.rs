@@ -1,10 +1,10 @@
-//! Tables about running programs in words, from the declaration of their columns (`live_analysis::columns`).
+//! Tables about running programs as text, from the declaration of their columns (`live_analysis::columns`).
 
 use crate::csv::line;
 use crate::units::{bytes_change, change, grouped, human_bytes, percent, utc};
 use live_analysis::columns::{Column, Kind, Value};
 
-/// A value as a person reads it; empty if it is not known.
+/// A value for people; empty if it is not known.
 pub fn text(kind: Kind, value: Value<'_>) -> String {
     match (kind, value) {
         (_, Value::None) => String::new(),
@@ -53,7 +53,7 @@ pub fn name<R>(columns: &'static [Column<R>], row: &R) -> String {
         .unwrap_or_default()
 }
 
-/// What qualifies or describes the name of a row: its loader, its thread, the value of an object.
+/// Qualifies or describes the name of a row: its loader, its thread, the value of an object.
 pub fn details<R>(columns: &'static [Column<R>], row: &R) -> Vec<String> {
     let is_detail = |kind| matches!(kind, Kind::Detail | Kind::Description);
     let details = columns.iter().filter(|column| is_detail(column.kind));

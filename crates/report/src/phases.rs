@@ -1,10 +1,10 @@
-//! What the phases of an analysis cost, for those who make it cheaper (`--profile-phases`).
+//! The cost of each phase of an analysis, for developers who optimize it (`--profile-phases`).
 
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use heap_graph::Profile;
 use hprof::Bytes;
 
-/// One row per phase; bytes an object are those of the most private memory.
+/// One row per phase; the bytes per object are those of the largest private memory.
 pub fn table(profile: &Profile) -> Doc {
     let mut table = Table::new([
         words("phase"),

@@ -3,8 +3,8 @@
 use crate::csv::line;
 use crate::doc::{Block, Doc, Span, Table};
 
-/// All tables of a document, an empty line between them. A first column `level` gives the
-/// depth in a table that is a tree. The facts of a document without tables are a table of names and values.
+/// All tables of a document, separated by empty lines. If a table is a tree, its first column is `level`, the depth.
+/// The facts of a document without tables are a table of names and values.
 pub fn render(doc: &Doc) -> String {
     let tables = doc.blocks.iter().filter_map(|block| match block {
         Block::Table(table) => Some(text_of(table)),

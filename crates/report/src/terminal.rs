@@ -16,7 +16,7 @@ pub struct Look {
     pub raw_bytes: bool,
 }
 
-/// A piece of output and how wide it is on the screen.
+/// A piece of output and its width on the screen.
 struct Piece {
     text: String,
     width: usize,
@@ -99,7 +99,7 @@ fn span_color(span: &Span) -> Option<&'static str> {
     }
 }
 
-/// Puts spans together; `limit` is the room there is.
+/// Joins spans; `limit` is the available width.
 fn spans_piece(spans: &[Span], look: &Look, limit: Option<usize>) -> Piece {
     let mut parts: Vec<(String, Option<&str>, bool)> = spans
         .iter()
@@ -125,8 +125,8 @@ fn spans_piece(spans: &[Span], look: &Look, limit: Option<usize>) -> Piece {
     Piece { text, width }
 }
 
-/// Makes room: first what follows the class name goes, from the end, then the class name loses
-/// its beginning. What distinguishes classes is at the end of their names.
+/// Shortens to the limit: first the parts after the class name, from the end, then the beginning of the class name,
+/// because the end of a class name is the distinctive part.
 fn fit(parts: &mut Vec<(String, Option<&str>, bool)>, limit: usize) {
     let width = |parts: &[(String, Option<&str>, bool)]| -> usize {
         parts.iter().map(|(t, ..)| t.chars().count()).sum()
@@ -237,7 +237,7 @@ fn render_table(table: &Table, look: &Look, out: &mut String) {
             widths[n] = widths[n].max(cell_piece(cell, look, None).width);
         }
     }
-    // Only the last column of words gives way: it holds the names.
+    // Only the last column of words is shortened: it has the names.
     let flexible = table.columns.iter().rposition(|c| c.align == Align::Left);
     let mut limit = None;
     if let (Some(width), Some(n)) = (look.width, flexible) {

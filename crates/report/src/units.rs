@@ -1,9 +1,9 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 pub use heap_analysis::objects::readable::{grouped, utc};
 use live_analysis::metrics::Unit;
 
-/// `4.0 KiB`, `1.5 GiB`: one digit behind the point, none for plain bytes.
+/// `4.0 KiB`, `1.5 GiB`: one decimal place, none for plain bytes.
 pub fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -19,7 +19,7 @@ pub fn human_bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `12.3 %`; small but not nothing is `<0.1 %`.
+/// `12.3 %`; small shares that are not zero are `<0.1 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.05 {
@@ -28,7 +28,7 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.1} %")
 }
 
-/// A value of a metric with its unit; nothing is below zero.
+/// A value of a metric with its unit; negative numbers are shown as 0.
 pub fn metric(unit: Unit, value: f64) -> String {
     let whole = value.max(0.0).round() as u64;
     match unit {

@@ -1,4 +1,4 @@
-//! JUnit XML, the form that every build server reads.
+//! JUnit XML, the format that every build server reads.
 
 use heap_analysis::compare::check::Check;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! The verdict of `check` in the forms that build servers read. JSON, Markdown and the terminal are
-//! said like every answer; these three have forms of their own.
+//! The verdict of `check` in formats that build servers read. JSON, Markdown and the terminal use the same document as
+//! for every answer; these three formats have code of their own.
 
 mod github;
 mod junit;

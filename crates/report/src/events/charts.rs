@@ -1,4 +1,4 @@
-//! Charts as SVG: no script, no outside file, both colour schemes.
+//! Charts as SVG: no script, no external file, for light and dark colour schemes.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use live_heap::{Events, Point};
 use crate::escape::html as escape;
 use crate::units::human_bytes;
 
-/// Colours that the colour-blind can distinguish (Okabe and Ito).
+/// Colours that colour-blind people can distinguish (Okabe and Ito).
 const COLOURS: [&str; 7] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999",
 ];
@@ -133,7 +133,7 @@ pub(super) fn survival(events: &Events) -> String {
             if path.is_empty() {
                 let _ = write!(path, "M{x:.1} {y:.1}");
             } else {
-                // A step: the share holds up to the age where it falls.
+                // A step: the share is constant up to the age where it falls.
                 let _ = write!(path, "H{x:.1}V{y:.1}");
             }
         }

@@ -7,7 +7,7 @@ use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::say::Chapter;
 use crate::units::human_bytes;
 
-/// One chapter for each kind of dump that there is.
+/// One chapter for each kind of dump in the recording.
 pub(super) fn chapters(dumps: &Dumps) -> Vec<Chapter> {
     let mut list = Vec::new();
     let mut chapter = |id, title, doc| list.push(Chapter { id, title, doc });

@@ -3,8 +3,8 @@
 use vmpi::wire::Item;
 use vmpi::{Body, EnvId};
 
-/// The thread, the event's name as the document writes it, and its data. Names in
-/// it are as the VM gave them; the caller escapes.
+/// The thread, the event's name as the document writes it, and its data. Names are as the VM reported them; the caller
+/// escapes them.
 #[must_use]
 pub fn line(env: EnvId, item: &Item) -> String {
     let text = match item {

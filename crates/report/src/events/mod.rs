@@ -1,5 +1,5 @@
-//! What a stream of VM events says, in words: one recording, or the same script
-//! under several collectors side by side.
+//! The contents of a stream of VM events as text: one recording, or the same script under several collectors side by
+//! side.
 
 mod charts;
 mod compare;
@@ -23,12 +23,12 @@ use serde::Serialize;
 pub struct EventsJson<'a> {
     /// Name and version of this layout.
     pub schema: &'static str,
-    /// What the stream says.
+    /// The contents of the stream.
     #[serde(flatten)]
     pub events: &'a Events,
     /// Whether the stream ended before its end.
     pub damaged: bool,
-    /// Where and how, in words.
+    /// Position and kind of the damage, as text.
     pub damage: Option<&'a str>,
 }
 
@@ -72,12 +72,12 @@ pub struct Run {
     pub collector: String,
     /// Lines of the script that were run.
     pub steps: u64,
-    /// Bytes of its event stream on the wire.
+    /// Bytes of its event stream on the socket.
     pub stream_bytes: u64,
     /// Why the script could not continue, if it could not.
     pub stopped: Option<String>,
-    /// Objects freed by an event of their own; the others went with their arena.
+    /// Objects freed by an event of their own; the others were freed with their arena.
     pub freed_singly: u64,
-    /// What the events say.
+    /// The contents of the events.
     pub events: Events,
 }

@@ -15,7 +15,7 @@ pub fn page(name: &str, events: &Events, damage: Option<&str>) -> String {
             "survival" => charts::survival(events),
             _ => String::new(),
         };
-        // The chart says what the lines of a terminal would.
+        // The chart shows the same as the lines for a terminal.
         let drawn = chapter.id == "timeline" && !figure.is_empty();
         Section {
             id: chapter.id.to_owned(),

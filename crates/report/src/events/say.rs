@@ -1,4 +1,4 @@
-//! A recording in words and tables.
+//! A recording as text and tables.
 
 use hprof::Bytes;
 use live_heap::answer::{ArenaRow, GroupRow};
@@ -8,7 +8,7 @@ use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::say::Chapter;
 use crate::units::{grouped, human_bytes, plural};
 
-/// The whole answer; `damage` is what is wrong with the stream.
+/// The complete document; `damage` describes what is wrong with the stream.
 pub fn doc(events: &Events, damage: Option<&str>) -> Doc {
     let mut whole = facts(events, damage);
     for chapter in chapters(events) {
@@ -17,7 +17,7 @@ pub fn doc(events: &Events, damage: Option<&str>) -> Doc {
     whole
 }
 
-/// Who spoke and what came to what.
+/// Facts about the sender of the stream, and the totals.
 pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
     let (stream, totals) = (&events.stream, &events.totals);
     let mut rows = vec![
@@ -198,7 +198,7 @@ fn arenas(rows: &[ArenaRow]) -> Doc {
     Doc::new().table(table)
 }
 
-/// Bars of eight heights.
+/// Bars of different heights.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const WIDTH: usize = 64;
 
@@ -211,7 +211,7 @@ fn timeline(events: &Events) -> Doc {
             sample.bytes.get(arena.arena as usize).copied().unwrap_or(0)
         };
         let peak = samples.iter().map(of).max().unwrap_or(0);
-        // A column shows the most that was in the arena during its part.
+        // A column shows the maximum in the arena during its part of the recording.
         let mut columns = vec![0u64; WIDTH];
         let mut last = 0;
         for sample in samples {
@@ -238,8 +238,7 @@ fn timeline(events: &Events) -> Doc {
     ])
 }
 
-/// The curve's value at an age: that of the last point not beyond it, `None`
-/// beyond what was seen.
+/// The curve's value at an age: that of the last point not beyond it; `None` beyond the observed ages.
 pub(super) fn at_age(points: &[Point], age: u64) -> Option<f64> {
     let last = points.last()?;
     if age > last.age && last.alive > 0.0 {
@@ -316,7 +315,7 @@ fn groups(rows: &[GroupRow], omitted: u64, sites: bool) -> Doc {
     Doc::new().table(table)
 }
 
-/// Rows of the table of collections.
+/// Number of rows in the table of collections.
 const COLLECTIONS: usize = 40;
 
 fn collections(events: &Events) -> Doc {

@@ -1,4 +1,4 @@
-//! The ways of objects through a recording.
+//! The paths of objects through a recording.
 
 use hprof::Bytes;
 use live_heap::{Fate, Trail};
@@ -18,7 +18,7 @@ pub struct TrailJson<'a> {
     pub objects: &'a [Trail],
     /// Whether the stream ended before its end.
     pub damaged: bool,
-    /// Where and how, in words.
+    /// Position and kind of the damage, as text.
     pub damage: Option<&'a str>,
 }
 
@@ -46,7 +46,7 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-/// The same in words.
+/// The same as text.
 #[must_use]
 pub fn trail_doc(id: u64, objects: &[Trail], damage: Option<&str>) -> Doc {
     let had = plural(objects.len() as u64, "object", "objects");

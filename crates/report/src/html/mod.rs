@@ -1,6 +1,6 @@
-//! One page that holds everything: no network, no build step, readable without JavaScript, keyboard
-//! first, light and dark. What comes from the dump is text, never markup: every string is escaped,
-//! and the page's own script reads its data from an inert JSON block.
+//! A report as one self-contained page: no network, no build step, readable without JavaScript, usable by keyboard,
+//! light and dark. Data from the dump is text, never markup: every string is escaped, and the page's own script reads
+//! its data from an inert JSON block.
 
 mod page;
 mod plain;

@@ -18,7 +18,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn page(name: &str, dossier: &Dossier, provenance: &Provenance) -> String {
     let title = escape(name);
     let data = treemap_json(&dossier.treemap);
-    // The policy lets only this page's own script run; no one who wrote the dump knows the nonce.
+    // The policy allows only this page's own script; the author of a dump does not know the nonce.
     let nonce = nonce(&data, name);
     let mut out = String::with_capacity(1 << 17);
     let _ = write!(
@@ -69,7 +69,7 @@ fn nonce(data: &str, name: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The answer before everything else.
+/// The summary at the top.
 fn in_short(dossier: &Dossier, provenance: &Provenance) -> String {
     let mut out = String::from("<div class=\"short\">");
     if provenance.damaged {
@@ -121,7 +121,7 @@ fn one_line(suspect: &Suspect) -> String {
     )
 }
 
-/// The place of the map; without JavaScript the dominator tree's table says the same.
+/// The container of the map; without JavaScript the table of the dominator tree has the same data.
 const MAP: &str = "<section id=\"map\"><h2>What fills the heap</h2>\n\
     <div class=\"map\" hidden><div class=\"crumbs\" id=\"crumbs\"></div>\
     <canvas id=\"treemap\" tabindex=\"0\" role=\"img\" aria-label=\"Treemap of the dominator tree. \

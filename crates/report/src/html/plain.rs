@@ -14,14 +14,13 @@ pub struct Section {
     pub id: String,
     /// Its title.
     pub title: String,
-    /// A figure of our own making, already markup.
+    /// A figure that Tenure has generated, already as markup.
     pub figure: String,
     /// Its words and tables.
     pub doc: Doc,
 }
 
-/// One page: a title, what it is, the lead, then the sections. Nothing is fetched
-/// and nothing runs.
+/// One page: a title, its kind, the lead, then the sections. It loads nothing and runs no script.
 pub fn plain_page(name: &str, what: &str, lead: &Doc, sections: &[Section]) -> String {
     let (name, what) = (escape(name), escape(what));
     let mut out = format!(

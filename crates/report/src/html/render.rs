@@ -30,7 +30,7 @@ pub fn render(doc: &Doc, level: u8) -> String {
             Block::Lines(lines) => {
                 out.push_str("<pre>");
                 push_lines(lines, &mut out);
-                // Neighbouring lines are one stack.
+                // Consecutive lines are one stack.
                 while let Some(Block::Lines(more)) = blocks.peek() {
                     push_lines(more, &mut out);
                     blocks.next();

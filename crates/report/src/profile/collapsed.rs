@@ -24,7 +24,7 @@ pub fn write(profile: &Profile, metric: Metric) -> String {
     text
 }
 
-/// A name without the separators of the form.
+/// A name without the separators of the format.
 fn clean(name: &str) -> String {
     name.replace([';', '\n', '\r'], "_")
 }

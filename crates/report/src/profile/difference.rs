@@ -1,4 +1,4 @@
-//! What differs between two profiles, by method.
+//! The difference between two profiles, by method.
 
 use super::label;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
@@ -22,11 +22,11 @@ pub struct ProfileDifference {
     pub base_total: u64,
     /// Methods that differ, those whose own cost changed most first.
     pub methods: Vec<MethodDifference>,
-    /// Methods that differ and are not listed.
+    /// Differing methods that are not listed.
     pub omitted_methods: u64,
 }
 
-/// A method in both.
+/// A method in both profiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MethodDifference {
     /// `class.method`, or the allocated class in brackets.
@@ -96,7 +96,7 @@ pub fn difference(
     }
 }
 
-/// The answer in words and a table.
+/// The answer as text and a table.
 pub fn doc(answer: &ProfileDifference, metric: Metric) -> Doc {
     let text = |words: String| Cell::new([Span::Text(words)]);
     let cell = |value: u64| match metric.unit() {

@@ -1,5 +1,5 @@
-//! A heap dump as a profile, so that each form of a profile shows it: what the classes of the dominator tree retain,
-//! and shallow sizes by package and class.
+//! A heap dump as a profile, so that every format of a profile can show it: what the classes of the dominator tree
+//! retain, and shallow sizes by package and class.
 
 use crate::json::Provenance;
 use crate::say::provenance_text;
@@ -51,7 +51,7 @@ pub fn profile(
     profile
 }
 
-/// What the numbers are.
+/// Notes that explain the numbers.
 fn notes(paths: &ClassPaths, classes: &Histogram, provenance: &Provenance) -> Vec<String> {
     let mut notes = vec![
         "Retained bytes by dominator path: a frame is the objects of a class that the objects of the frame before it \

@@ -1,5 +1,5 @@
-//! A profile in the forms other tools read: collapsed stacks, one HTML page with flame graphs,
-//! pprof, speedscope, and JFR; and its first screen ([`top`]).
+//! A profile in formats that other tools read: collapsed stacks, one HTML page with flame graphs, pprof, speedscope,
+//! and JFR; and its first screen ([`top`]).
 //!
 //! ```
 //! use ::profile::Metric;
@@ -30,12 +30,12 @@ pub mod top;
 use ::profile::{Metric, Profile, TraceId};
 use std::collections::HashMap;
 
-/// A form a profile can be said in.
+/// An output format of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `a;b;c 7`, one stack a line.
     Collapsed,
-    /// One HTML page without any link.
+    /// One HTML page without any links.
     Html,
     /// Gzipped protobuf of `pprof`.
     Pprof,
@@ -46,7 +46,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form a file name's ending requests.
+    /// The format for the extension of a file name.
     pub fn of_file_name(name: &str) -> Option<Form> {
         let lower = name.to_ascii_lowercase();
         let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
@@ -66,7 +66,7 @@ impl Form {
     }
 }
 
-/// The metric that is shown when none is requested: the first of which there is any.
+/// The metric that is shown when none is requested: the first one that the profile has.
 pub fn main_metric(profile: &Profile) -> Option<Metric> {
     let metrics = profile.metrics();
     let any = |metric: &Metric| profile.stacks(*metric).next().is_some();
@@ -77,10 +77,10 @@ pub fn main_metric(profile: &Profile) -> Option<Metric> {
         .or(metrics.first().copied())
 }
 
-/// The metric of a name.
+/// The metric with a name.
 ///
 /// # Errors
-/// A sentence that names the metrics of the profile, if that is none of them.
+/// A sentence with the metrics of the profile, if none of them has this name.
 pub fn metric_named(profile: &Profile, name: &str) -> Result<Metric, String> {
     let has = profile.metrics();
     if let Some(metric) = has.iter().find(|metric| metric.name() == name) {
@@ -93,7 +93,7 @@ pub fn metric_named(profile: &Profile, name: &str) -> Result<Metric, String> {
     ))
 }
 
-/// The metric of the first screen: that of the name, or the main one. Waits and monitor dumps are shown with any
+/// The metric of the first screen: the one with the name, or the main one. Waits and monitor dumps are shown with any
 /// metric, also without a contention.
 ///
 /// # Errors
@@ -106,8 +106,8 @@ pub fn shown_metric(profile: &Profile, name: Option<&str>) -> Result<Option<Metr
     Ok(main_metric(profile).or(has_monitors.then_some(Metric::Blocked)))
 }
 
-/// The bytes of a profile in a form. Collapsed stacks hold one metric; the other forms hold all,
-/// or only the one requested. A profile without any metric gives an empty document of the form.
+/// The bytes of a profile in a format. Collapsed stacks have one metric; the other formats have all, or only the one
+/// requested. A profile without any metric gives an empty document of the format.
 pub fn render(profile: &Profile, form: Form, metric: Option<Metric>, title: &str) -> Vec<u8> {
     let metrics = match metric {
         Some(one) => vec![one],
@@ -148,7 +148,7 @@ impl ThreadNames {
         ThreadNames(names.filter(|(_, name)| !name.is_empty()).collect())
     }
 
-    /// The name of the thread of a trace, or its number; `None` if traces are not kept by thread.
+    /// The name of the thread of a trace, or its number; `None` if traces are not separated by thread.
     pub(crate) fn get(&self, profile: &Profile, trace: TraceId) -> Option<String> {
         let serial = profile.stacks.key(trace).thread?.0;
         let name = self.0.get(&serial).cloned();
@@ -156,7 +156,7 @@ impl ThreadNames {
     }
 }
 
-/// How a metric is called in a document.
+/// The name of a metric in a document.
 pub(crate) fn label(metric: Metric) -> &'static str {
     match metric {
         Metric::Samples => "CPU samples",
@@ -188,7 +188,7 @@ pub(crate) fn label(metric: Metric) -> &'static str {
 pub(crate) mod tests {
     use super::*;
 
-    /// Two samples tables' worth of everything, as the agent prints it.
+    /// Two sample tables with every kind of content, as the agent prints them.
     pub(crate) const TEXT: &str = "\
 THREAD START (obj=50000001, id = 200001, name=\"main\", group=\"main\")
 TRACE 300001:

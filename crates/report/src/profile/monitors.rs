@@ -74,7 +74,7 @@ fn thread(profile: &Profile, serial: u32) -> String {
     }
 }
 
-/// What a profile says of monitors.
+/// Waits and monitor dumps of a profile.
 pub fn monitors(profile: &Profile) -> Monitors {
     let mut rows: BTreeMap<(String, String), (u64, u64, u64)> = BTreeMap::new();
     for wait in &profile.waits {

@@ -1,24 +1,24 @@
-//! Blocks of native code: by library, and what was never freed, by stack.
+//! Native memory blocks: by library, and blocks that were never freed, by stack.
 
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use ::profile::{Estimate, Profile, Site, Volume};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What native code allocated.
+/// The blocks that native code allocated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NativeProfile {
     /// Mean bytes between two recorded blocks; 0 and 1: every block was recorded.
     pub interval: u64,
-    /// By library, by what is not freed.
+    /// By library, most bytes that are not freed first.
     pub libraries: Vec<LibraryRow>,
-    /// What is not freed, by stack.
+    /// Blocks that are not freed, by stack.
     pub leaks: Vec<LeakRow>,
-    /// Stacks with blocks that are not freed which are not listed.
+    /// Stacks with blocks that are not freed, beyond those listed.
     pub omitted_leaks: u64,
 }
 
-/// A library, by whose code blocks were requested.
+/// A library whose code requested blocks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LibraryRow {
     /// File name.
@@ -50,8 +50,8 @@ pub struct LeakRow {
     pub frames: Vec<String>,
 }
 
-/// Bytes that recorded blocks stand for. Of `s` bytes with chance `p` the variance is
-/// `s² (1 - p) / p²`, which is at most `interval × s / p`: sums of it are `interval × bytes`.
+/// Estimated bytes of the recorded blocks. For a block of `s` bytes that is recorded with probability `p`, the
+/// variance is `s² (1 - p) / p²`, which is at most `interval × s / p`; summed up, this is `interval × bytes`.
 fn estimate(bytes: u64, interval: u64) -> Estimate {
     if interval <= 1 {
         return Estimate::exact(bytes);

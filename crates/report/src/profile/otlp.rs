@@ -1,8 +1,8 @@
-//! Profiles as a collector of OpenTelemetry takes them (OTLP 1.9, `v1development`): the protobuf of
-//! `ExportProfilesServiceRequest`, written by hand.
+//! Profiles in the format of an OpenTelemetry collector (OTLP 1.9, `v1development`): the protobuf of
+//! `ExportProfilesServiceRequest`, encoded by hand.
 //!
-//! What profiles have in common (texts, functions, locations, stacks, attributes) stands in the tables of the
-//! request, by index; entry 0 of each is none. A profile of OTLP has one metric.
+//! Data that profiles share (texts, functions, locations, stacks, attributes) is in tables of the request and referred
+//! to by index; entry 0 of each table means none. A profile of OTLP has one metric.
 
 use super::ThreadNames;
 use super::protobuf::Message;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub struct Part<'a> {
     /// The stacks.
     pub profile: &'a Profile,
-    /// The metrics of them that are sent.
+    /// The metrics to send.
     pub metrics: &'a [Metric],
     /// When it began.
     pub from_ms: u64,
@@ -52,14 +52,14 @@ pub fn write(parts: &[Part<'_>], attributes: &[(String, String)]) -> Vec<u8> {
     request.0
 }
 
-/// A text as a value that may be anything.
+/// A text as a value of type `AnyValue`.
 fn text_value(text: &str) -> Message {
     let mut value = Message::default();
     value.bytes(1, text.as_bytes());
     value
 }
 
-/// Entries of a table by what they are; the first has number 1.
+/// The index of each entry of a table; the first one is 1.
 struct Table<K>(HashMap<K, u64>, Message);
 
 impl<K> Default for Table<K> {
@@ -69,7 +69,7 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: std::hash::Hash + Eq> Table<K> {
-    /// The number of an entry, which is written into field `field` of the dictionary when it is new.
+    /// The index of an entry, which is added to field `field` of the dictionary when it is new.
     fn number(&mut self, field: u32, key: K, entry: impl FnOnce() -> Message) -> u64 {
         let next = self.0.len() as u64 + 1;
         *self.0.entry(key).or_insert_with(|| {
@@ -140,7 +140,7 @@ impl Tables {
         self.location(&name, &system_name, profile.names.get(method.source), line)
     }
 
-    /// A stack, innermost frame first, the class before all.
+    /// A stack, innermost frame first, preceded by the class.
     fn stack(&mut self, profile: &Profile, stack: &WeightedStack) -> u64 {
         let mut locations = Vec::new();
         if let Some(class) = stack.class {
@@ -204,7 +204,7 @@ impl Tables {
         out
     }
 
-    /// The attribute that names a thread.
+    /// The attribute with the name of a thread.
     fn thread(&mut self, name: String) -> u64 {
         let key = self.string("thread.name");
         let value = text_value(&name);
@@ -239,7 +239,7 @@ impl Tables {
 mod tests {
     use super::*;
 
-    /// A message as its fields: number, and the number or the bytes that it has.
+    /// The fields of a message: their numbers, each with its integer value or its bytes.
     #[derive(Debug)]
     struct Fields(Vec<(u64, u64, Vec<u8>)>);
 
@@ -286,7 +286,7 @@ mod tests {
             found.map(|one| one.2.clone()).collect()
         }
 
-        /// Numbers of a packed list.
+        /// Numbers in a packed list.
         fn list(&self, field: u64) -> Vec<u64> {
             let mut numbers = Vec::new();
             for packed in self.raw(field) {

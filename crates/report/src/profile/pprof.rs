@@ -1,4 +1,4 @@
-//! The gzipped protobuf of `pprof` (its `profile.proto`), written by hand: nine messages.
+//! The gzipped protobuf of `pprof` (its `profile.proto`), encoded by hand: nine messages.
 
 use super::ThreadNames;
 use super::protobuf::Message;
@@ -7,11 +7,11 @@ use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The gzipped profile: one sample per stack and thread, with a value for each metric. The label `thread` is the name
-/// of the thread, where stacks are kept by thread.
+/// The gzipped profile: one sample per stack and thread, with a value for each metric. If stacks are separated by
+/// thread, the label `thread` is the name of the thread.
 pub fn write(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
     let plain = encode(profile, metrics);
-    // No time stamp: the same profile gives the same bytes.
+    // No time stamp, so that the same profile always gives the same bytes.
     let mut gzip = GzBuilder::new()
         .mtime(0)
         .write(Vec::new(), Compression::default());
@@ -104,7 +104,7 @@ impl Tables<'_> {
         self.location(function, line)
     }
 
-    /// Locations of a stack, innermost first, the class before all.
+    /// Locations of a stack, innermost first, preceded by the class.
     fn stack(&mut self, stack: &WeightedStack) -> Vec<u64> {
         let profile = self.profile;
         let mut locations = Vec::new();

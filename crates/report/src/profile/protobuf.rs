@@ -1,4 +1,4 @@
-//! Protobuf messages, written by hand.
+//! Protobuf messages, encoded by hand.
 
 /// A protobuf message under construction.
 #[derive(Default)]

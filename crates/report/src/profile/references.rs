@@ -1,10 +1,10 @@
-//! Global references of native code, by kind and class, and the stacks that made most of them.
+//! Global references of native code, by kind and class, and the stacks that created most of them.
 
 use crate::doc::{Cell, Span, Table, number, words};
 use ::profile::Profile;
 use serde::Serialize;
 
-/// References of one kind to objects of one class, made at one stack.
+/// References of one kind to objects of one class, created at one stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReferenceRow {
     /// `global` or `weak`.
@@ -17,7 +17,7 @@ pub struct ReferenceRow {
     pub deleted: u64,
     /// Those that exist.
     pub remaining: u64,
-    /// Weak ones that exist and whose objects are gone.
+    /// Weak ones that exist and whose objects were freed.
     pub cleared: u64,
     /// Shallow bytes of the objects, one for each reference.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! speedscope's JSON file format: shared frames, one sampled profile per metric, and behind it one for each thread.
+//! speedscope's JSON file format: shared frames; for each metric one sampled profile, followed by one for each thread.
 
 use super::{ThreadNames, label};
 use ::profile::{Line, Metric, Profile, WeightedStack};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most threads that have profiles of their own.
+/// The most threads that have profiles of their own.
 const MOST_THREADS: usize = 50;
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
@@ -37,7 +37,8 @@ pub fn write(profile: &Profile, metrics: &[Metric], title: &str) -> String {
     document.to_string()
 }
 
-/// Names of the threads with stacks of a metric, those with most first; none if stacks are not kept by thread.
+/// Names of the threads with stacks of a metric, those with the largest sum first; empty if stacks are not separated
+/// by thread.
 fn threads(frames: &Frames<'_>, metric: Metric) -> Vec<String> {
     let profile = frames.profile;
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
@@ -53,7 +54,7 @@ fn threads(frames: &Frames<'_>, metric: Metric) -> Vec<String> {
     threads.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The stacks of a metric, of all threads or of one.
+/// The stacks of a metric, for all threads or for one.
 fn sampled(frames: &mut Frames<'_>, metric: Metric, thread: Option<&str>) -> Value {
     let mut samples = Vec::new();
     let mut weights = Vec::new();

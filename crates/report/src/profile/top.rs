@@ -1,4 +1,4 @@
-//! The first screen of a profile: where a metric goes, by method and by stack.
+//! The first screen of a profile: the cost in a metric, by method and by stack.
 
 use super::label;
 use super::monitors::{Monitors, monitors};
@@ -22,7 +22,7 @@ pub struct TopProfile {
     pub total: u64,
     /// Every metric the profile has.
     pub metrics: Vec<&'static str>,
-    /// Methods by what they cost themselves.
+    /// Methods by their own cost.
     pub methods: Vec<MethodRow>,
     /// Methods that are not listed.
     pub omitted_methods: u64,
@@ -36,10 +36,10 @@ pub struct TopProfile {
     /// Global references of native code, where they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub references: Option<Vec<ReferenceRow>>,
-    /// What else a reader of the numbers must know.
+    /// Further facts that are needed to interpret the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What it says of monitors besides.
+    /// Waits and monitor dumps, if the profile has them.
     #[serde(flatten)]
     pub monitors: Monitors,
 }
@@ -147,7 +147,7 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
     }
 }
 
-/// The answer in words and tables, those of monitors with at most `top` rows.
+/// The answer as text and tables; those of monitors have at most `top` rows.
 pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
     let text = |words: String| Cell::new([Span::Text(words)]);
     let cell = |value: u64| match metric.unit() {

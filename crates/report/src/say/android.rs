@@ -1,4 +1,4 @@
-//! What Android adds.
+//! Analyses of Android heaps.
 
 use super::Say;
 use super::leaks::destroyed_doc;

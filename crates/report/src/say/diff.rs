@@ -1,4 +1,4 @@
-//! What changed from dump to dump, and whether rules hold.
+//! Changes from dump to dump, and the results of rules.
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
@@ -42,7 +42,7 @@ fn label_spans(group: &GroupChange) -> Vec<Span> {
     spans
 }
 
-/// `is_series`: there are more than two dumps, so "at every step" says something.
+/// `is_series`: there are more than two dumps, so "at every step" has a meaning.
 fn changes(doc: Doc, heading: &'static str, list: &[Change], is_series: bool) -> Doc {
     let mut doc = doc;
     for (n, change) in list.iter().enumerate() {
@@ -198,7 +198,7 @@ impl Say for Check {
             };
             table.row([
                 verdict.into(),
-                // Without roots no leak suspect is found.
+                // Without roots there are no leak suspects.
                 figure(
                     Some(c.found).filter(|_| c.what != "leak" || c.signature.is_some()),
                     c.what,
@@ -219,7 +219,7 @@ impl Say for Check {
             format!("{} of {} checks failed.", self.failed, self.checks.len())
         };
         let mut doc = Doc::new().text([Span::Strong(verdict)]).table(table);
-        // The figures do not say why a leak suspect is refused, nor by which signature it could be allowed.
+        // The figures do not explain why a leak suspect fails a rule, nor with which signature it could be allowed.
         for leak in self.checks.iter().filter(|c| !c.passed && c.what == "leak") {
             doc = doc.text([
                 Span::Strong("FAILED".to_owned()),

@@ -10,7 +10,7 @@ use heap_analysis::tables::loaders::Loaders;
 use heap_analysis::tables::roots::Roots;
 use heap_analysis::tables::top::{BigObject, Consumers};
 
-/// Objects with what they retain.
+/// Objects with their retained sizes.
 pub(super) fn objects_table(objects: &[BigObject]) -> Table {
     let mut table = Table::new([
         number("shallow"),

@@ -1,4 +1,4 @@
-//! Suspects in sentences that a tired person understands.
+//! Leak suspects, explained in simple sentences.
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
@@ -10,7 +10,7 @@ use heap_analysis::leaks::{
 use heap_analysis::objects::allocation::AllocatedBy;
 use heap_analysis::paths::chain::Step;
 
-/// Longest path that is shown in full.
+/// The longest path that is shown completely.
 const MAX_STEPS: usize = 24;
 
 impl Say for Leaks {
@@ -27,7 +27,7 @@ impl Say for Leaks {
     }
 }
 
-/// All suspects by number; objects are empty for classes, and so is what is not known.
+/// All suspects by number; for classes the object is empty, and so are unknown values.
 fn suspects_table(suspects: &[Suspect]) -> Table {
     let mut table = Table::new([
         number("suspect"),
@@ -67,7 +67,7 @@ fn suspects_table(suspects: &[Suspect]) -> Table {
     table
 }
 
-/// Why there are no suspects: what was found, or what cannot be found out.
+/// Why there are no suspects: nothing was found, or the dump does not allow it.
 pub(crate) fn no_suspects(leaks: &Leaks) -> String {
     if leaks.no_roots {
         return "Unknown: the dump has no GC roots, so it does not say what keeps objects alive. \
@@ -85,7 +85,7 @@ pub(crate) fn no_suspects(leaks: &Leaks) -> String {
     )
 }
 
-/// All suspects, each with its own heading, and what else is to be known.
+/// All suspects, each with its own heading, followed by further remarks.
 pub fn suspects_doc(leaks: &Leaks) -> Doc {
     let mut doc = destroyed_doc(&leaks.destroyed);
     for values in &leaks.scattered {
@@ -100,7 +100,7 @@ pub fn suspects_doc(leaks: &Leaks) -> Doc {
     doc
 }
 
-/// Finished objects of Android that are still held.
+/// Destroyed Android objects that are still held.
 pub(super) fn destroyed_doc(list: &[Destroyed]) -> Doc {
     let mut doc = Doc::new();
     for (n, found) in list.iter().enumerate() {
@@ -193,7 +193,7 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         }
         SuspectKind::Class => {}
     }
-    // A path of one step is the suspect itself, which has been named.
+    // A path of one step is the suspect itself, which was already named.
     if suspect.path.len() > 1 {
         doc = doc.table(path_table(&suspect.path));
     }
@@ -222,7 +222,7 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
     doc
 }
 
-/// Who allocated what a suspect is full of.
+/// The stacks that allocated the objects in a suspect.
 fn allocated_doc(by: &AllocatedBy) -> Doc {
     let mut doc = Doc::new();
     for site in &by.sites {
@@ -301,7 +301,7 @@ fn class_sentence(suspect: &Suspect) -> Vec<Span> {
 
 fn point_sentence(point: &AccumulationPoint, suspect: &Suspect) -> Vec<Span> {
     let mut spans = Vec::new();
-    // Half of it in one class is most of it.
+    // If one class has half of it, the class stands for most of it.
     let most = |of: &PiledClass| of.retained.0 * 2 >= point.retained.0;
     let spread = point.of_class.as_ref().filter(|of| !most(of));
     if point.object == suspect.object && point.of_class.is_none() {

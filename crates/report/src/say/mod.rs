@@ -1,4 +1,4 @@
-//! One module per family of answers: the answer in words and tables, whatever the form.
+//! One module per family of answers: each answer as text and tables, independent of the output format.
 
 mod android;
 mod details;
@@ -29,8 +29,8 @@ use crate::units::{grouped, percent};
 use heap_graph::{LayoutModel, Strength};
 use serde::Serialize;
 
-/// An answer that can be said. To add one: implement this beside its relatives and name its schema in
-/// `crates/xtask/src/answers/mod.rs`, from which the reference of its fields follows.
+/// An answer that can be shown. To add one: implement this beside similar answers and add its schema to
+/// `crates/xtask/src/answers/mod.rs`, which generates the reference of its fields.
 pub trait Say: Serialize {
     /// The middle part of the schema name `tenure.NAME/1`.
     const NAME: &'static str;
@@ -38,15 +38,15 @@ pub trait Say: Serialize {
     /// The answer as a document, without its provenance.
     fn doc(&self) -> Doc;
 
-    /// The tables of the answer as CSV has them: those of the document, and more if it says in sentences what
+    /// The tables of the answer for CSV: those of the document, and more if the document has data in sentences that
     /// belongs in a table.
     fn sheet(&self) -> Doc {
         self.doc()
     }
 }
 
-/// One line that says which layout the sizes come from and which references count. It ends every
-/// answer in words.
+/// One line about the layout that the sizes come from and the references that count. It ends every answer in text
+/// form.
 pub fn provenance_text(provenance: &Provenance) -> String {
     let layout = &provenance.layout;
     let shape = format!(

@@ -9,7 +9,7 @@ use crate::doc::{Doc, Span};
 use crate::units::{plural, utc};
 use heap_analysis::tables::overview::{Facts, Overview};
 
-/// What the file is, as facts.
+/// Facts about the file.
 pub fn facts_doc(facts: &Facts) -> Doc {
     let mut file = vec![
         Span::Value(facts.format.clone()),

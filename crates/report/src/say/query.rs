@@ -1,4 +1,4 @@
-//! Answers of queries.
+//! Results of queries.
 
 use super::Say;
 use crate::doc::{Align, Cell, Column, Doc, Span, Table};
@@ -56,7 +56,7 @@ fn cell(value: &Value) -> Cell {
     }
 }
 
-/// What a query can name.
+/// The names that a query can use.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tables {
     /// Tables, views and table functions.

@@ -1,4 +1,4 @@
-//! Sets of objects: lists, who dominates them, what collections hold, bitmaps, areas.
+//! Sets of objects: lists, their dominators, contents of collections, bitmaps, areas.
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
@@ -36,7 +36,7 @@ impl Say for Objects {
     }
 }
 
-/// The object, and what its fields say where it has no value of its own.
+/// The object, or the values of its fields if it has no value of its own.
 fn member_spans(member: &Member) -> Vec<Span> {
     let mut spans = object_spans(&member.object);
     for (n, field) in member.fields.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the file is and whether it is whole.
+//! Facts about the file, and whether it is complete.
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
@@ -34,7 +34,7 @@ fn sub_records(map: &BTreeMap<String, u64>) -> Table {
     table
 }
 
-/// Names the parked virtual threads that a dump of JDK 21 says little of.
+/// A note on parked virtual threads whose stacks a dump of JDK 21 does not have.
 pub(super) fn without_stacks(threads: u64) -> String {
     plural(
         threads,

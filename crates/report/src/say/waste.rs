@@ -1,4 +1,4 @@
-//! What could be saved.
+//! Memory that could be saved.
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
@@ -10,7 +10,7 @@ fn text(text: &str) -> Cell {
     Span::from(text).into()
 }
 
-/// The words for a kind, and the command or chapter that has the rows.
+/// The description of a kind, and the command or chapter that has the rows.
 fn kind_words(kind: &str) -> &'static str {
     match kind {
         "duplicate_strings" => "copies of equal strings",
@@ -30,7 +30,7 @@ fn kind_words(kind: &str) -> &'static str {
     }
 }
 
-/// What each allocating stack wastes; nothing when the dump knows no stacks.
+/// The waste of each allocating stack; nothing when the dump has no stacks.
 fn sites(waste: &Waste, doc: Doc) -> Doc {
     let known: Vec<_> = waste
         .sites

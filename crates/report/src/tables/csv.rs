@@ -1,10 +1,10 @@
-//! A table as [CSV](crate::csv), with the head line of Neo4j's importer if that is requested.
+//! A table as [CSV](crate::csv), with the header line of Neo4j's importer if that is requested.
 
 use crate::csv::push_field;
 use heap_analysis::share::export::{Table, Values};
 use std::io::{self, Write};
 
-/// Writes a piece of a table; `first` puts the head line in front, `neo4j` with that importer's types.
+/// Writes a piece of a table; `first` adds the header line, `neo4j` the types of that importer.
 pub(super) fn write(
     out: &mut dyn Write,
     table: &Table,
@@ -34,7 +34,7 @@ pub(super) fn write(
             }
             match &column.values {
                 Values::Text(list) => push_field(&list[row], &mut line),
-                // An id above 2^63 is a negative number elsewhere; here it is text.
+                // An id above 2^63 would be a negative number; here it is text.
                 Values::Number(list) if is_id(column.name) => {
                     line.push_str(&(list[row] as u64).to_string());
                 }

@@ -1,5 +1,4 @@
-//! Tables of plain columns as files of other programs: CSV, NDJSON, Parquet, and the CSV dialect of
-//! Neo4j's importer.
+//! Tables of plain columns as files for other programs: CSV, NDJSON, Parquet, and the CSV dialect of Neo4j's importer.
 
 mod csv;
 mod ndjson;
@@ -11,16 +10,16 @@ pub use parquet::Parquet;
 use heap_analysis::share::export::Table;
 use std::io::{self, Write};
 
-/// The form of a file.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableForm {
-    /// RFC 4180, with a head line.
+    /// RFC 4180, with a header line.
     Csv,
     /// A JSON object per line.
     Ndjson,
     /// Parquet.
     Parquet,
-    /// CSV with the head lines of `neo4j-admin database import`.
+    /// CSV with the header lines of `neo4j-admin database import`.
     Neo4j,
 }
 
@@ -48,7 +47,7 @@ enum Inner<W: Write> {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// A table of this form. The first piece says which columns there are.
+    /// A table in this format. The first piece determines the columns.
     pub fn new(form: TableForm, out: W) -> TableWriter<W> {
         let inner = match form {
             TableForm::Parquet => Inner::Parquet(Box::new(Parquet::new(out))),
@@ -74,7 +73,7 @@ impl<W: Write> TableWriter<W> {
         }
     }
 
-    /// Writes what comes at the end.
+    /// Writes the end of the file.
     pub fn finish(self) -> io::Result<()> {
         match self.inner {
             Inner::Parquet(parquet) => parquet.finish(),

@@ -1,8 +1,8 @@
-//! Parquet (parquet.apache.org, file format): a row group per piece, one page per column, required
-//! columns of texts, whole numbers and doubles; dictionaries where texts repeat; gzip.
+//! Parquet (parquet.apache.org, file format): a row group per piece, one page per column, required columns of texts,
+//! whole numbers and doubles; dictionaries if texts repeat; gzip.
 //!
-//! By hand because the `parquet` crate brings 22 others for what is a page of code here; DuckDB and
-//! Spark read the files in tests.
+//! Written by hand because the `parquet` crate brings 22 others for what is one page of code here; tests read the
+//! files with DuckDB and Spark.
 
 use super::thrift::{Field, Value, varint, write_struct};
 use flate2::Compression;
@@ -83,7 +83,7 @@ impl<W: Write> Parquet<W> {
         Ok(())
     }
 
-    /// Writes the pages of a column; gives its description and size.
+    /// Writes the pages of a column; returns its description and size.
     fn column(&mut self, column: &Column) -> io::Result<(Value, i64)> {
         let start = self.at as i64;
         let count = column.values.len() as i32;
@@ -129,7 +129,7 @@ impl<W: Write> Parquet<W> {
         Ok((Value::Struct(chunk), plain))
     }
 
-    /// Writes one page; gives its size unpacked, head included.
+    /// Writes one page; returns its unpacked size, including the header.
     fn page(&mut self, kind: i32, head: Field, body: &[u8]) -> io::Result<i64> {
         let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
         gz.write_all(body)?;
@@ -148,7 +148,7 @@ impl<W: Write> Parquet<W> {
         Ok((bytes.len() + body.len()) as i64)
     }
 
-    /// Writes the foot.
+    /// Writes the footer.
     pub fn finish(mut self) -> io::Result<()> {
         let mut schema = vec![Value::Struct(vec![
             (4, Value::Text("schema".to_owned())),
@@ -204,7 +204,7 @@ fn texts<T: AsRef<str>>(list: &[T]) -> Vec<u8> {
     out
 }
 
-/// The different texts, and for each text its number among them; `None` when few repeat.
+/// The distinct texts, and for each text its index among them; `None` when few repeat.
 fn dictionary(list: &[String]) -> Option<(Vec<&str>, Vec<u32>)> {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let (mut words, mut indices) = (Vec::new(), Vec::with_capacity(list.len()));
@@ -219,7 +219,7 @@ fn dictionary(list: &[String]) -> Option<(Vec<&str>, Vec<u32>)> {
     (words.len() * 2 <= list.len()).then_some((words, indices))
 }
 
-/// Numbers below `words` as one bit-packed run: width, run head, groups of eight numbers.
+/// Numbers below `words` as one bit-packed run: width, run header, groups of eight numbers.
 fn packed(indices: &[u32], words: usize) -> Vec<u8> {
     let width = (usize::BITS - words.saturating_sub(1).leading_zeros()).max(1);
     let groups = indices.len().div_ceil(8);

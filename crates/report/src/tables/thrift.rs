@@ -1,4 +1,4 @@
-//! The compact protocol of Thrift, as far as Parquet's page heads and foot need it.
+//! The compact protocol of Thrift, as far as Parquet's page headers and footer need it.
 
 /// A field of a structure: its number and value.
 pub(super) type Field = (i16, Value);

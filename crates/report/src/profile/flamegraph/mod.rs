@@ -1,5 +1,5 @@
-//! One HTML page with a flame graph of each metric. Nothing is loaded, nothing of the profile is
-//! ever run: names travel as JSON and are drawn on a canvas.
+//! One HTML page with a flame graph of each metric. It loads nothing and never runs anything from the profile: names
+//! are JSON data, drawn on a canvas.
 
 use super::label;
 use ::profile::{Metric, Profile};
@@ -10,7 +10,7 @@ const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page; with a base, widths are those of the profile and colours show the difference.
+/// The page. With a base, widths are those of the profile, and colours show the difference.
 pub fn write(profile: &Profile, base: Option<&Profile>, metrics: &[Metric], title: &str) -> String {
     let mut names = Names::default();
     let graphs: Vec<Value> = metrics
@@ -36,7 +36,7 @@ pub fn write(profile: &Profile, base: Option<&Profile>, metrics: &[Metric], titl
     page + rest
 }
 
-/// JSON that no HTML parser ends early: a `</script>` in a name stays text.
+/// JSON that cannot end the script element: a `</script>` in a name stays text.
 fn in_script(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('\u{2028}', "\\u2028")

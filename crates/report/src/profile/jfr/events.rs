@@ -7,18 +7,18 @@ use super::pools::Pools;
 use ::profile::{Metric, NameId, Profile, TraceId, WeightedStack};
 use std::collections::HashMap;
 
-/// Nanoseconds that an event without a time of its own takes.
+/// Nanoseconds between events without a time of their own.
 const STEP: u64 = 10_000_000;
 /// More events than this of one stack are not written.
 pub(super) const MOST: u64 = 1_000_000;
 
-/// How the JDK writes a time that is not known: the smallest number.
+/// The JDK's value for an unknown time: the smallest number.
 const NOT_KNOWN: u64 = 1 << 63;
 
-/// How the JDK says that an old object is no array, and here that its length is not known.
+/// The JDK's value for the length of an old object that is not an array; here it means an unknown length.
 const NO_LENGTH: u64 = 1 << 31;
 
-/// The numbers of another metric for the same stacks.
+/// The values of another metric for the same stacks.
 struct Beside(HashMap<(TraceId, Option<NameId>), u64>);
 
 impl Beside {
@@ -65,7 +65,7 @@ pub(super) fn left_out(profile: &Profile, cpu: Option<Metric>, waits: &[(Metric,
     cpu.chain(waits).fold(0, u64::saturating_add)
 }
 
-/// Events as they are written, and the time of the next one that has none of its own.
+/// The events written so far, and the time of the next one without a time of its own.
 pub(super) struct Events<'p> {
     profile: &'p Profile,
     pools: Pools<'p>,
@@ -75,7 +75,7 @@ pub(super) struct Events<'p> {
 }
 
 impl<'p> Events<'p> {
-    /// None yet; `header` bytes are left free in front.
+    /// No events yet; `header` bytes are left free at the beginning.
     pub(super) fn new(profile: &'p Profile, header: usize) -> Events<'p> {
         Events {
             profile,
@@ -85,12 +85,12 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// The bytes, the pools, and when the last event was.
+    /// The bytes, the pools, and the time of the last event.
     pub(super) fn finish(self) -> (Buffer, Pools<'p>, u64) {
         (self.out, self.pools, self.time)
     }
 
-    /// An event now: the numbers of its fields.
+    /// Writes an event at the current time; `values` are its fields.
     fn put(&mut self, kind: u64, values: &[u64]) {
         self.put_body(kind, |body| {
             values.iter().for_each(|value| body.varint(*value))
@@ -105,7 +105,7 @@ impl<'p> Events<'p> {
         self.out.event(&body);
     }
 
-    /// The thread and the stack, which stand first in every event.
+    /// The thread and the stack, which come first in every event.
     fn origin(&mut self, trace: TraceId) -> [u64; 2] {
         [self.pools.thread(trace), self.pools.stack(trace)]
     }
@@ -140,7 +140,7 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// What each stack allocated, at no time of its own.
+    /// The allocations of each stack, without times.
     pub(super) fn allocations(&mut self, metric: Metric) {
         for stack in self.profile.stacks(metric) {
             self.allocation(stack.trace, stack.class, stack.value);
@@ -148,7 +148,7 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// What was allocated, when it was.
+    /// Allocations, with their times.
     pub(super) fn timed_allocations(&mut self, timed: &Timed) {
         for one in &timed.allocations {
             self.time = timed.offset_ns(one.time_ms);
@@ -163,7 +163,7 @@ impl<'p> Events<'p> {
         self.put(types::ALLOCATION_SAMPLE, &[thread, trace, class, bytes]);
     }
 
-    /// Live objects, at the end.
+    /// Live objects, at the end of the recording.
     pub(super) fn live(&mut self) {
         let objects = Beside::of(self.profile, Metric::LiveObjects);
         let all = self.profile.stacks(Metric::LiveBytes);
@@ -191,7 +191,7 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// What native code allocated, and what of it was not freed.
+    /// Blocks that native code allocated, and those of them that were not freed.
     pub(super) fn native(&mut self) {
         let profile = self.profile;
         let remaining = Beside::of(profile, Metric::NativeLiveBytes);
@@ -208,17 +208,17 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// Threads that are known, at the begin.
+    /// Known threads, at the beginning of the recording.
     pub(super) fn thread_starts(&mut self) {
         let profile = self.profile;
         for thread in &profile.threads {
             let id = self.pools.thread_of_serial(thread.serial);
-            // Where it was started is not known, and by which thread.
+            // The stack and the thread that started it are not known.
             self.put(types::THREAD_START, &[0, 0, id]);
         }
     }
 
-    /// Threads that have ended, at the end.
+    /// Threads that have ended, at the end of the recording.
     pub(super) fn thread_ends(&mut self) {
         let profile = self.profile;
         for thread in profile.threads.iter().filter(|thread| thread.ended) {

@@ -1,4 +1,4 @@
-//! The metadata event: what types of values and events the chunk holds.
+//! The metadata event: the types of values and events in the chunk.
 
 use super::buffer::Buffer;
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ use types::{
     WALL_CLOCK_SAMPLE,
 };
 
-/// What annotations are derived from.
+/// The superclass of annotations.
 const ANNOTATION: &str = "java.lang.annotation.Annotation";
 
 /// An element of the tree: a name, attributes and children.
@@ -69,7 +69,7 @@ fn element(name: &'static str, attributes: &[(&'static str, &str)]) -> Element {
     }
 }
 
-/// How a field holds its value.
+/// How a field stores its value.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
@@ -100,7 +100,7 @@ impl Element {
         self
     }
 
-    /// Names the last field for people.
+    /// Labels the last field for people.
     fn label(self, text: &str) -> Element {
         self.note(LABEL, text)
     }
@@ -149,7 +149,7 @@ fn annotation(name: &str, id: u64) -> Element {
     class(name, id, Some(ANNOTATION)).field("value", STRING, Kind::Plain)
 }
 
-/// Values.
+/// The types of values.
 fn values() -> Vec<Element> {
     vec![
         class("boolean", BOOLEAN, None),
@@ -205,7 +205,8 @@ fn values() -> Vec<Element> {
 const APPLICATION: &[&str] = &["Java Application"];
 const PROFILING: &[&str] = &["Java Virtual Machine", "Profiling"];
 
-/// Events. Those of the JDK have its names, labels and units, and of its fields those that are known.
+/// The types of events. Events of the JDK have the JDK's names, labels and units, and those of its fields whose values
+/// are known.
 fn events() -> Vec<Element> {
     vec![
         event(
@@ -336,7 +337,7 @@ fn annotations() -> Vec<Element> {
     ]
 }
 
-/// An annotation that says what sort of quantity a field is.
+/// An annotation for the kind of quantity in a field.
 fn content_type(name: &str, id: u64) -> Element {
     let mut class = annotation(name, id);
     class.children.push(element(

@@ -1,5 +1,5 @@
-//! A JFR recording of one chunk (format 2.1), with the JDK's own event names, so that `jfr`, JDK
-//! Mission Control and every other reader shows them without a plug-in.
+//! A JFR recording of one chunk (format 2.1), with the JDK's own event names, so that `jfr`, JDK Mission Control and
+//! every other reader shows them without a plug-in.
 //!
 //! CPU samples become `jdk.ExecutionSample`, one each. CPU time becomes one sample for each 10 ms,
 //! as JFR has no weighted sample. Wall-clock time becomes async-profiler's `profiler.WallClockSample`, one for each stack
@@ -32,11 +32,11 @@ pub struct Timed {
     pub begin_ms: u64,
     /// When it ended.
     pub end_ms: u64,
-    /// What was allocated, in order of time.
+    /// Allocations in order of time.
     pub allocations: Vec<Allocation>,
 }
 
-/// Objects of a class that a stack has allocated by a moment.
+/// Objects of a class that a stack had allocated at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// The moment.
@@ -106,7 +106,7 @@ fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<
     match timed {
         Some(timed) if allocated => events.timed_allocations(timed),
         _ if allocated => events.allocations(Metric::AllocatedBytes),
-        // Live objects, where nothing else is requested, as what was allocated and stayed.
+        // Live objects, if no other metric is requested: as allocations that were not freed.
         _ if has(&Metric::LiveBytes) => events.allocations(Metric::LiveBytes),
         _ => {}
     }

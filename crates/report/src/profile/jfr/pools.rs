@@ -41,7 +41,7 @@ pub(super) struct Pools<'a> {
     threads: HashMap<u32, u64>,
 }
 
-// Places in `pools`.
+// Indexes in `pools`.
 const SYMBOLS: usize = 0;
 const CLASSES: usize = 1;
 const METHODS: usize = 2;
@@ -113,7 +113,7 @@ impl<'a> Pools<'a> {
         if let Some(id) = self.classes.get(&class) {
             return *id;
         }
-        // JFR holds class names as the VM does: slashes, and descriptors for arrays.
+        // JFR has class names as in the VM: slashes, and descriptors for arrays.
         let name = self.profile.names.get(class);
         let package = self.package(class);
         let symbol = self.symbol(&vm_name(name));
@@ -125,7 +125,7 @@ impl<'a> Pools<'a> {
         id
     }
 
-    /// The id of a class's package; 0 for the nameless one.
+    /// The id of a class's package; 0 for the unnamed package.
     fn package(&mut self, class: NameId) -> u64 {
         let profile = self.profile;
         let Some(name) = package_name(profile.names.get(class)) else {
@@ -167,7 +167,7 @@ impl<'a> Pools<'a> {
         class.map_or(0, |class| self.class_of(class))
     }
 
-    /// Objects that live. Where they lie is not known: the address is their number among these.
+    /// Adds an old object. Its address is not known; its number in this pool is written instead.
     pub(super) fn old_objects(&mut self, class: u64, description: &str) -> u64 {
         let address = self.pools[OBJECTS].1.count + 1;
         self.pools[OBJECTS].1.add(|out| {
@@ -187,7 +187,7 @@ impl<'a> Pools<'a> {
         let class = self.class_of(method.class);
         let name = self.symbol(profile.names.get(method.name));
         let signature = match profile.names.get(method.signature) {
-            // The text form has no descriptors, and readers insist on one.
+            // The text form has no descriptors, but readers require one.
             "" => "()V",
             signature => signature,
         };
@@ -238,7 +238,7 @@ impl<'a> Pools<'a> {
         id
     }
 
-    /// The id of the thread of a trace; 0 when traces are not kept by thread.
+    /// The id of the thread of a trace; 0 when traces are not separated by thread.
     pub(super) fn thread(&mut self, trace: TraceId) -> u64 {
         let serial = self.profile.stacks.key(trace).thread;
         serial.map_or(0, |serial| self.thread_of_serial(serial.0))
@@ -264,7 +264,7 @@ impl<'a> Pools<'a> {
         id
     }
 
-    /// The id of a thread group; 0 for none. Groups above it are not known.
+    /// The id of a thread group; 0 for none. Its parent groups are not known.
     fn group(&mut self, name: NameId) -> u64 {
         let text = self.profile.names.get(name);
         if text.is_empty() {
@@ -300,7 +300,7 @@ impl<'a> Pools<'a> {
     }
 }
 
-/// `java.lang` of `java.lang.String[]`; a hidden class may have dots behind its slash.
+/// `java.lang` of `java.lang.String[]`; the suffix of a hidden class, after its slash, may have dots.
 fn package_name(class: &str) -> Option<&str> {
     let visible = class.split('/').next().unwrap_or(class);
     visible.rsplit_once('.').map(|(package, _)| package)
