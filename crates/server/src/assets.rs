@@ -1,5 +1,5 @@
-//! The page's own files, compiled in: ES modules and style sheets as they lie in `web/`, without a
-//! build step. Nothing else is ever run by the browser.
+//! The page's own files, compiled in: ES modules and style sheets from `web/`, without a build step. The browser runs
+//! nothing else.
 
 use crate::reply::{Refused, typed};
 use axum::extract::Path;
@@ -64,8 +64,8 @@ pub async fn serve(Path(name): Path<String>) -> Response {
     }
 }
 
-/// The page that loads the module `script`; everything in it is made by that module. `plain` is the
-/// address of the same without JavaScript.
+/// The page that loads the module `script`, which creates all of its content. `plain` is the address of the version
+/// without JavaScript.
 pub fn page(title: &str, script: &str, plain: &str) -> Response {
     let title = report::escape::html(title);
     let page = format!(

@@ -1,5 +1,5 @@
-//! Server-sent events: the present state at once, then every change, until the page goes away or
-//! the server ends. A slow page misses states in between, never the last one.
+//! Server-sent events: the current state at once, then every change, until the page disconnects or the server ends. A
+//! slow page may miss intermediate states, never the last one.
 
 use crate::reply::json_bytes;
 use crate::stop::Stop;
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A comment goes out so often when nothing happens, so that both sides notice a broken connection.
+/// The interval of comments that are sent while nothing happens, so that both sides detect a broken connection.
 const BEAT: Duration = Duration::from_secs(15);
 
 /// No page needs more than ten states a second.

@@ -1,5 +1,5 @@
-//! Who may ask: only someone who knows the token, who reached us by a loopback name (a page of
-//! another site that points its own name at 127.0.0.1 did not), and whose page is Tenure's.
+//! Access control: a request needs the token and a loopback name as its host (a page of another site that resolves its
+//! own name to 127.0.0.1 has another host), and may come only from a page of Tenure.
 
 use crate::reply::{Refused, method_not_allowed};
 use crate::stop::Stop;
@@ -11,13 +11,13 @@ use requests::Fault;
 use std::sync::Arc;
 use tower::ServiceExt;
 
-/// What a browser may do with our pages: run the modules of this server, nothing inline, nothing
-/// from elsewhere.
+/// What a browser may do with Tenure's pages: run the modules of this server, no inline scripts, nothing from other
+/// sites.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
 
-/// The entrance to a site.
+/// Checks requests to a site.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     token: Arc<str>,
@@ -58,7 +58,7 @@ impl Gate {
         Ok(())
     }
 
-    /// The path behind the token, or `None` when the token is wrong.
+    /// The path after the token, or `None` when the token is wrong.
     fn inside<'r>(&self, path: &'r str) -> Option<&'r str> {
         let rest = path.strip_prefix('/')?;
         let (token, inside) = match rest.find('/') {
@@ -69,13 +69,13 @@ impl Gate {
     }
 }
 
-/// Compares in a time that does not depend on where the first difference is.
+/// Compares in a time that does not depend on the position of the first difference.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }
 
-/// Lets a request in, to the site without the token in the path, and puts the headers on the
-/// answer that keep a browser from doing anything else with it.
+/// Passes a permitted request to the site, without the token in its path, and adds headers to the response that
+/// restrict what a browser may do with it.
 pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Response {
     let mut response = match enter(gate, site, request).await {
         Ok(response) => response,
@@ -84,7 +84,7 @@ pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Respons
     let headers = response.headers_mut();
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
-        // With `no-referrer`, forms of our own pages come from `Origin: null`.
+        // With `no-referrer`, forms on Tenure's own pages would have `Origin: null`.
         ("referrer-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),

@@ -1,4 +1,5 @@
-//! Answers kept in a file beside the index: what takes half a minute for a large heap is there at once the next time.
+//! Answers saved in a file beside the index: an answer that takes half a minute for a large heap is available at once
+//! the next time.
 
 use heap_graph::Heap;
 use serde::{Deserialize, Serialize};
@@ -6,13 +7,13 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A larger file was not written by us.
+/// A larger file was not written by Tenure.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// An answer as a line of the file.
 #[derive(Serialize, Deserialize)]
 pub struct Kept {
-    /// What was asked, with everything on which the answer depends besides the dump.
+    /// The question, with everything besides the dump on which the answer depends.
     pub question: String,
     /// The text of the answer.
     pub answer: String,
@@ -21,7 +22,7 @@ pub struct Kept {
 /// The file with the answers about a heap, for one kind of questions.
 pub struct KeptAnswers {
     path: PathBuf,
-    /// The first line: of which dump, index and build the answers are.
+    /// The first line: the dump, index and build that the answers belong to.
     key: String,
 }
 
@@ -44,7 +45,7 @@ impl KeptAnswers {
         Some(KeptAnswers { path, key })
     }
 
-    /// All of them; none when the file is of another dump, index or build, or damaged.
+    /// All answers; none when the file belongs to another dump, index or build, or is damaged.
     pub fn read(&self) -> Vec<Kept> {
         read(&self.path, &self.key)
     }
@@ -59,17 +60,18 @@ impl KeptAnswers {
     /// Replaces the file.
     ///
     /// # Errors
-    /// When it cannot be written; what was there stays then.
+    /// When it cannot be written; the previous file then stays.
     pub fn replace(&self, answers: impl Iterator<Item = Kept>) -> io::Result<()> {
         write(&self.path, &self.key, answers)
     }
 
-    /// Adds an answer. The oldest ones make room for it, and one of more than an eighth of the whole room is not kept.
+    /// Adds an answer. The oldest answers are dropped to make space for it. An answer larger than an eighth of the
+    /// limit is not saved.
     ///
     /// # Errors
     /// As for [`replace`](Self::replace).
     pub fn add(&self, new: Kept) -> io::Result<()> {
-        // JSON writes a character of text as at most six.
+        // JSON writes a byte of text as at most six.
         let room = |kept: &Kept| 6 * (kept.question.len() + kept.answer.len()) as u64 + 64;
         if room(&new) > MOST_BYTES / 8 {
             return Ok(());
@@ -104,7 +106,7 @@ fn read(path: &Path, key: &str) -> Vec<Kept> {
 
 fn write(path: &Path, key: &str, lines: impl Iterator<Item = Kept>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    // Written whole under another name: two explorers of one dump do not disturb each other.
+    // Written completely under another name first, so that two explorers of one dump do not disturb each other.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(file, "{key}")?;
     for line in lines {
@@ -163,7 +165,7 @@ mod tests {
             .add(kept("b", "x".repeat(2 << 20)))
             .expect("left out");
         assert_eq!(answers.find("b"), None);
-        // The oldest ones make room.
+        // The oldest ones are dropped.
         for n in 0..12 {
             answers.add(kept(&n.to_string(), one(n))).expect("written");
         }

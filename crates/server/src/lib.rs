@@ -1,7 +1,7 @@
-//! The front-end process: pages and a JSON API on the loopback interface, and the explorer of heap
-//! dumps behind them. What a dump or a program holds is secret and hostile, so the server listens
-//! on loopback only, wants a random token in every path, checks `Host` and `Origin`, and lets the
-//! browser run nothing but the modules in this crate (docs/reference/api.md).
+//! The front-end process: pages and a JSON API on the loopback interface, and the explorer of heap dumps. The contents
+//! of a dump or a program are secret and may be hostile, so the server listens on loopback only, requires a random
+//! token in every path, checks `Host` and `Origin`, and lets the browser run only the modules in this crate
+//! (docs/reference/api.md).
 //!
 //! ```no_run
 //! use server::explorer::Explorer;
@@ -15,10 +15,10 @@
 //! # }
 //! ```
 //!
-//! In reading order: [`serve`] (listening and stopping), [`guard`] (who may ask), [`reply`]
-//! (answers, faults, CSV, plain HTML), [`events`] (server-sent events), [`assets`] (the page's
-//! modules), [`kept`] (answers beside the index), [`explorer`] (a heap dump as pages), [`mcp`] (the same questions as tools on standard
-//! input and output) and [`live`] (a running program); [`reference`](mod@reference) makes the parts of the documents that follow from declarations.
+//! In reading order: [`serve`] (listening and stopping), [`guard`] (access control), [`reply`] (answers, faults, CSV,
+//! plain HTML), [`events`] (server-sent events), [`assets`] (the page's modules), [`kept`] (answers saved beside the
+//! index), [`explorer`] (a heap dump as pages), [`mcp`] (the same views as tools on standard input and output) and
+//! [`live`] (a running program); [`reference`](mod@reference) generates parts of the documents from declarations.
 
 pub mod assets;
 pub mod events;

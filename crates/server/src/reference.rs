@@ -1,6 +1,6 @@
-//! The parts of the reference that follow from declarations: views, tools and the columns of live tables. Each is the
-//! text between two marks of a document of `docs/reference`; `cargo run -p tenure-server --example reference` writes them, and
-//! a test compares.
+//! The parts of the reference that are generated from declarations: views, tools and the columns of live tables. Each
+//! is the text between two marks in a document of `docs/reference`; `cargo run -p tenure-server --example reference`
+//! writes them, and a test compares them.
 
 use crate::explorer::describe;
 use crate::live::doors;
@@ -21,14 +21,14 @@ use serde_json::{Map, Value, json};
 pub struct Part {
     /// The file in `docs/reference`.
     pub document: &'static str,
-    /// Which part.
+    /// Its name.
     pub name: &'static str,
     /// Its text.
     pub text: String,
 }
 
 impl Part {
-    /// A document with this part replaced; `None` if it has no place for it.
+    /// A document with this part replaced; `None` if the document has no marks for it.
     pub fn put(&self, document: &str) -> Option<String> {
         let (begin, end) = (
             format!("<!-- generated: {} -->\n", self.name),

@@ -1,4 +1,4 @@
-//! Answers in the forms that can be requested, and faults as JSON.
+//! Answers in the available formats, and faults as JSON.
 
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,11 +7,11 @@ use requests::{Fault, FaultKind};
 use serde::Serialize;
 use std::path::Path;
 
-/// For pages without JavaScript, whose tables carry widths as style attributes.
+/// For pages without JavaScript, whose tables have widths as style attributes.
 pub const PLAIN_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// A fault as the answer to a request.
+/// A fault as the response to a request.
 #[derive(Clone, Debug)]
 pub struct Refused(pub Fault);
 
@@ -22,7 +22,7 @@ impl From<Fault> for Refused {
 }
 
 impl Refused {
-    /// The status of the answer.
+    /// The HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         match self.0.kind {
             FaultKind::BadRequest => StatusCode::BAD_REQUEST,
@@ -51,7 +51,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// Any value as harmless JSON.
+/// Any value as JSON that is safe to print.
 pub fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::new();
     // Writing to memory does not fail.
@@ -68,21 +68,21 @@ pub fn typed(media: &'static str, bytes: Vec<u8>) -> Response {
     response
 }
 
-/// An answer with what its reader must know of it.
+/// An answer with its HTTP metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// Its media type.
     pub media: &'static str,
     /// The text.
     pub bytes: Vec<u8>,
-    /// The file name under which a browser keeps it, if it is to be kept.
+    /// The file name for a browser that saves it, if it is a download.
     pub file: Option<String>,
-    /// What a browser allows it, if that is less than what it allows our pages.
+    /// The content security policy, if it differs from that of Tenure's pages.
     pub policy: Option<&'static str>,
 }
 
 impl Content {
-    /// An answer to look at.
+    /// An answer to be shown.
     pub fn new(media: &'static str, bytes: Vec<u8>) -> Content {
         Content {
             media,
@@ -97,7 +97,7 @@ impl Content {
         Content::new("application/json", json_bytes(value))
     }
 
-    /// A table or profile to be kept as a file of this name.
+    /// Makes it a download with the name of this file.
     #[must_use]
     pub fn kept_as(self, file: &Path) -> Content {
         let file = file.file_name().unwrap_or_default().to_string_lossy();
@@ -126,7 +126,7 @@ impl IntoResponse for Content {
     }
 }
 
-/// In which form an answer is wanted.
+/// The requested format of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// JSON, as `tenure COMMAND --json` prints it.
@@ -138,10 +138,10 @@ pub enum Form {
     Plain,
 }
 
-/// An answer written in one form.
+/// An answer written in one format.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// The form.
+    /// The format.
     pub form: Form,
     /// The text; for [`Form::Plain`] the part of the page below its heading.
     pub bytes: Vec<u8>,
@@ -166,7 +166,7 @@ impl Written {
         Written { form, bytes }
     }
 
-    /// The same with the mark of an answer that is only part of the whole one, of JSON.
+    /// The same, marked as a partial result in its JSON.
     pub(crate) fn partial(mut self) -> Written {
         if self.bytes.first() == Some(&b'{') {
             self.bytes.splice(1..1, *b"\n \"complete\": false,");
@@ -174,8 +174,8 @@ impl Written {
         self
     }
 
-    /// As a response; `name` is the file name of a download. What was written as
-    /// [`Form::Plain`] is put into a page with [`plain_page`] instead.
+    /// The HTTP response; `name` is the file name of a download. For [`Form::Plain`], use [`plain_page`] instead,
+    /// which adds the page around it.
     pub fn respond(&self, name: &str) -> Response {
         let bytes = self.bytes.clone();
         match self.form {
@@ -188,7 +188,7 @@ impl Written {
     }
 }
 
-/// A page without JavaScript: `body` is HTML whose texts are escaped already.
+/// A page without JavaScript: `body` is HTML whose texts are already escaped.
 pub fn plain_page(title: &str, body: &str, up: &str) -> Response {
     let title = report::escape::html(title);
     let page = format!(

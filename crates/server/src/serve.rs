@@ -1,5 +1,5 @@
-//! Listening on loopback, and stopping: at a signal, by [`Running::stop`], at the latest two
-//! seconds after that, whatever a browser still holds open.
+//! Listens on loopback. Stops at a signal or by [`Running::stop`], at most two seconds later, even if a browser keeps
+//! connections open.
 
 use crate::guard::{Gate, gate};
 use crate::stop::Stop;
@@ -43,7 +43,7 @@ pub enum ServeError {
     Start(String),
 }
 
-/// A server at work.
+/// A running server.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -53,22 +53,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where the first page is: `http://127.0.0.1:PORT/TOKEN/`.
+    /// The address of the first page: `http://127.0.0.1:PORT/TOKEN/`.
     pub fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
 
-    /// The address alone.
+    /// The socket address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The token alone.
+    /// The token.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// Asks the server to end; [`wait`](Self::wait) waits for that.
+    /// Makes the server end; [`wait`](Self::wait) waits for that.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -80,7 +80,7 @@ impl Running {
 
     /// Waits until the server has ended.
     pub fn wait(self) {
-        // The thread's result has no information: a panic in it has been reported already.
+        // The result has no information: a panic of the thread has already been reported.
         let _ = self.thread.join();
     }
 }
@@ -90,12 +90,12 @@ impl Running {
 pub struct Stopper(watch::Sender<bool>);
 
 impl Stopper {
-    /// Asks the server to end.
+    /// Makes the server end.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// True when the server was asked to end.
+    /// True after a call of [`stop`](Self::stop).
     pub fn is_stopped(&self) -> bool {
         *self.0.borrow()
     }
@@ -104,7 +104,7 @@ impl Stopper {
 /// Serves `site` below the token on a thread of its own.
 ///
 /// # Errors
-/// When the port cannot be had, or there is no random token.
+/// When the port cannot be used, or there is no random token.
 pub fn start(site: Router, config: &Config) -> Result<Running, ServeError> {
     let token = match &config.token {
         Some(token) => token.clone(),
@@ -186,7 +186,7 @@ async fn signal() {
             return;
         }
     }
-    // Without a signal handler there is nothing to wait for but the end of the process.
+    // Without a signal handler, only the end of the process can stop the server.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -1,9 +1,8 @@
-//! The end of the server, as requests see it.
+//! Informs requests that the server is ending.
 
 use tokio::sync::watch;
 
-/// True from the moment on when the server is to end. In the extensions of every request, so that
-/// endless answers can end.
+/// True as soon as the server is to end. It is an extension of every request, so that endless responses can end.
 #[derive(Clone, Debug)]
 pub struct Stop(pub watch::Receiver<bool>);
 

@@ -1,5 +1,5 @@
-//! "Show query": the command line that gives what a view shows, from its description, and the SQL for its rows. A flag
-//! that ends in `!` has no value.
+//! "Show query": the command line with the same answer as a view, from its description, and the SQL for its rows. A
+//! flag that ends in `!` has no value.
 
 use super::describe;
 use super::sql::{self, ShownQuery};
@@ -11,7 +11,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shown {
     schema: &'static str,
-    /// A line for a shell; `None` for the few views that only pages show.
+    /// A line for a shell; `None` for the few views that exist only as pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     /// Queries for the rows, in the order of the view.
@@ -41,7 +41,7 @@ pub(super) fn of(
 }
 
 fn line(file: &str, view: &str, params: &Params) -> Option<String> {
-    // A histogram of a set is the set by group.
+    // The histogram of a set is the view of the set by group.
     let of_set = view == "histogram" && params.get("set").is_some();
     let view = if of_set { "objects" } else { view };
     let view = describe::named(view)?;
@@ -62,7 +62,7 @@ fn line(file: &str, view: &str, params: &Params) -> Option<String> {
     Some(command)
 }
 
-/// A word for a POSIX shell.
+/// A word, quoted for a POSIX shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,=@%+".contains(c);
     if !text.is_empty() && text.chars().all(plain) && !text.starts_with('-') {

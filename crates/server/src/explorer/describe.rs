@@ -1,20 +1,20 @@
-//! What can be asked of a heap dump: each view is described once, with its parameters. The command line that a page
-//! shows, the arguments of the MCP tools and the reference follow from these descriptions.
+//! The views of a heap dump: each is described once, with its parameters. The command line that a page shows, the
+//! arguments of the MCP tools and the reference are derived from these descriptions.
 
 use heap_analysis::sets::similar::nearest;
 use requests::Fault;
 use requests::Params;
 
-/// What a parameter may be.
+/// The kind of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A text that must be given.
+    /// A required text.
     Needed,
     /// A text.
     Text,
     /// One of these words; the first one by default, unless the help names another default.
     One(&'static [&'static str]),
-    /// A whole number; what it is by default is in the help.
+    /// A whole number; the help has its default.
     Whole,
     /// A percentage: the default.
     Percent(u64),
@@ -29,16 +29,16 @@ pub enum Kind {
 pub struct Parameter {
     /// Its name in an address.
     pub name: &'static str,
-    /// What it may be.
+    /// Its kind.
     pub kind: Kind,
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     pub help: &'static str,
-    /// The flag of the command; `None` if the command line has none, empty for a plain argument.
+    /// The flag of the command; `None` if the command line has no such flag, empty for a positional argument.
     pub flag: Option<&'static str>,
 }
 
 impl Parameter {
-    /// Its name with what it may be, in Markdown: `limit` (100, at most 200).
+    /// Its name with the permitted values, in Markdown: `limit` (100, at most 200).
     pub fn short(&self) -> String {
         let name = self.name;
         match self.kind {
@@ -52,7 +52,7 @@ impl Parameter {
     }
 }
 
-/// Views as a table of the reference, in Markdown; a parameter that must be given is bold.
+/// Views as a table of the reference, in Markdown; required parameters are bold.
 pub fn reference(views: &[View]) -> String {
     let mut out = String::from("| View | Parameters | Answer |\n|---|---|---|\n");
     for view in views {
@@ -73,7 +73,7 @@ pub struct View {
     pub name: &'static str,
     /// Its title.
     pub title: &'static str,
-    /// What it shows, in a sentence.
+    /// Describes it in a sentence.
     pub about: &'static str,
     /// The command of `tenure` that gives the same answer.
     pub command: Option<&'static str>,
@@ -87,9 +87,10 @@ impl View {
         self.parameters.iter().find(|it| it.name == name)
     }
 
-    /// Refuses parameters that this view does not have: an answer that ignores one looks like an answer to it.
+    /// Refuses parameters that this view does not have: a user could take an answer that ignores one for an answer
+    /// that respects it.
     pub(crate) fn check(&self, params: &Params) -> Result<(), Fault> {
-        // Pages want some of every answer soon.
+        // Pages may send `soon` to every view.
         let mut named = params.iter().filter(|(name, _)| *name != "soon");
         let unknown = named.find(|(name, _)| self.parameter(name).is_none());
         let Some((unknown, _)) = unknown else {
@@ -109,7 +110,7 @@ impl View {
     }
 }
 
-/// The view of a name.
+/// The view with a name.
 pub fn named(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name)
 }
@@ -130,7 +131,7 @@ const fn of(
 
 const MOST: u64 = requests::MOST_ROWS as u64;
 
-/// How a set is written; the tools of an assistant have this text, too.
+/// The syntax of a set; the tools of an assistant have this text, too.
 pub const SETS: &str = "A set of objects: all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, class:0xID, \
     sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, stack:0xID, sql:(select ...), oql:(...); of a set: \
     in:SET (what refers to it), out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.";

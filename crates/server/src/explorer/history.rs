@@ -1,14 +1,14 @@
-//! The queries that were asked of a dump, in `heap.hprof.queries.jsonl` beside it.
+//! The queries that were run on a dump, in `heap.hprof.queries.jsonl` beside it.
 
 use super::kept::Kept;
 use requests::Fault;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Longest query that is kept, in characters.
+/// The longest query that is saved, in characters.
 const MOST_TEXT: usize = 10_000;
 
-/// Queries that are given back.
+/// The most queries that are returned.
 const MOST: usize = 100;
 
 /// A query.
@@ -41,10 +41,10 @@ impl History {
         found
     }
 
-    /// Keeps a query, unless it is the one that was kept last.
+    /// Saves a query, unless it is the one that was saved last.
     ///
     /// # Errors
-    /// When it is empty or too long, or no place can be written.
+    /// When it is empty or too long, or the file cannot be written.
     pub fn add(&self, asked: &Asked) -> Result<(), Fault> {
         let length = asked.text.trim().chars().count();
         if !(1..=MOST_TEXT).contains(&length) {

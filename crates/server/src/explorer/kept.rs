@@ -1,5 +1,5 @@
-//! A small file beside the dump, `heap.hprof.WHAT.jsonl`, of values as JSON lines. Lines are only
-//! ever appended, so two explorers of one dump do not destroy each other's words.
+//! A small file beside the dump, `heap.hprof.WHAT.jsonl`, of values as JSON lines. Lines are only ever appended, so
+//! that two explorers of one dump do not destroy each other's data.
 
 use requests::Fault;
 use serde::Serialize;
@@ -9,10 +9,10 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// A longer file was not written by us.
+/// A larger file was not written by Tenure.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Where the lines are, and who writes.
+/// The paths of the file, and a lock for writing.
 #[derive(Debug)]
 pub(super) struct Kept {
     what: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Beside the dump, or in the cache folder where that cannot be written.
+    /// Beside the dump, or in the cache folder if that folder cannot be written.
     pub(super) fn beside(dump: &Path, cache: Option<&Path>, what: &'static str) -> Kept {
         let name = dump.file_name().map_or_else(
             || format!("heap.{what}.jsonl"),
@@ -39,8 +39,7 @@ impl Kept {
         }
     }
 
-    /// All lines that can be read as such a value; a file that is not Tenure's, or is damaged, gives
-    /// what there is.
+    /// All lines that can be parsed as such a value; other lines of a damaged or foreign file are skipped.
     pub(super) fn lines<T: DeserializeOwned>(&self) -> Vec<T> {
         let mut found = Vec::new();
         for place in &self.places {
@@ -59,7 +58,7 @@ impl Kept {
     /// Appends a value.
     ///
     /// # Errors
-    /// When no place can be written.
+    /// When no file can be written.
     pub(super) fn add(&self, value: &impl Serialize) -> Result<(), Fault> {
         let mut line = serde_json::to_string(value).map_err(|e| Fault::failed(e.to_string()))?;
         line.push('\n');
@@ -82,7 +81,7 @@ fn append(place: &Path, line: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // What people write about a secret is secret.
+        // Notes about a secret may contain the secret.
         options.mode(0o600);
     }
     let mut file = options.open(place)?;

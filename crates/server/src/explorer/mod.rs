@@ -1,11 +1,11 @@
-//! A heap dump as pages. Everything that is answered is data of `heap-analysis`, said by `report`:
-//! the same JSON, the same CSV, the same words as `tenure COMMAND` gives.
+//! A heap dump as pages. All answers are data of `heap-analysis`, rendered by `report`: the same JSON, CSV and text as
+//! of `tenure COMMAND`.
 //!
-//! In reading order: [`state`] (a dump and what is known of it), `opening` (from a file to an opened heap),
-//! [`describe`] (every view with its parameters), [`params`] (what is asked), `views` (their functions), `command` and
-//! `sql` (the same questions in a terminal and on the query page), `query` (SQL and OQL), `recent`
-//! (answers and sets that are kept), `later` (answers that take their time), [`notes`] and [`history`] (what the user wrote and asked, in
-//! files that `kept` appends to), `routes` (addresses).
+//! In reading order: [`state`] (a dump and its state), `opening` (from a file to an opened heap), [`describe`] (every
+//! view with its parameters), [`params`] (the parameters of a request), `views` (their functions), `command` and `sql`
+//! (the same view in a terminal and on the query page), `query` (SQL and OQL), `recent` (cached answers and sets),
+//! `later` (answers that take long), [`notes`] and [`history`] (the user's notes and queries, in files that `kept`
+//! appends to), `routes` (addresses).
 
 mod command;
 pub mod describe;

@@ -14,13 +14,13 @@ const MOST_TEXT: usize = 10_000;
 pub struct Note {
     /// The view's address inside the page, `#/object?id=0x7f00`.
     pub view: String,
-    /// What to call it.
+    /// Its title in lists.
     #[serde(default)]
     pub title: String,
-    /// The words; one note per view, the last one counts.
+    /// The text. There is one note per view; a later one replaces it.
     #[serde(default)]
     pub text: String,
-    /// True takes the note away.
+    /// True removes the note.
     #[serde(default, skip_serializing_if = "is_false")]
     pub removed: bool,
 }
@@ -54,7 +54,7 @@ impl Notes {
     /// Appends a note.
     ///
     /// # Errors
-    /// When it is too long, is about no view, or no place can be written.
+    /// When it is too long, has no view, or the file cannot be written.
     pub fn add(&self, note: &Note) -> Result<(), Fault> {
         let lengths = [&note.view, &note.title, &note.text].map(|t| t.chars().count());
         if !note.view.starts_with("#/") || lengths.iter().any(|n| *n > MOST_TEXT) {

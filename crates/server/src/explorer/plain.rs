@@ -1,5 +1,5 @@
-//! The pages without JavaScript: the same words that the terminal shows, with links from objects and
-//! classes to more about them.
+//! The pages without JavaScript: the same text as in the terminal, with links from objects and classes to their
+//! details.
 
 use super::state::Explorer;
 use crate::reply::{Refused, encoded, plain_page};
@@ -8,7 +8,7 @@ use requests::{Fault, FaultKind, Stage};
 use requests::{Params, ROWS};
 use std::fmt::Write;
 
-/// What can be asked without knowing an object, with its title.
+/// The views that need no object, with their titles.
 const INDEX: &[(&str, &str)] = &[
     ("overview", "Overview"),
     ("leaks", "Leak suspects"),
@@ -67,7 +67,7 @@ pub(super) fn index(explorer: &Explorer) -> Response {
     plain_page(&state.file, &body, "../")
 }
 
-/// A view: `body` is what `report` made of the answer.
+/// The page of a view: `body` is the answer as `report` rendered it.
 pub(super) fn page(view: &str, params: &Params, body: &str) -> Response {
     let mut out = String::from("<p><a href=\"./\">All views</a></p>\n");
     out.push_str(&linked(body));
@@ -101,8 +101,8 @@ pub(super) fn fault(view: &str, fault: &Fault) -> Response {
     (status, plain_page(view, &body, "../")).into_response()
 }
 
-/// Turns object ids and class names, as `report` marks them, into links. All text in there is
-/// escaped, so a mark cannot come from the dump.
+/// Turns object ids and class names, which `report` has marked, into links. All text in the page is escaped, so a mark
+/// cannot come from the dump.
 fn linked(body: &str) -> String {
     const ID: (&str, &str) = ("<code>", "</code>");
     const CLASS: (&str, &str) = ("<span class=\"c\">", "</span>");

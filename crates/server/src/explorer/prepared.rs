@@ -1,4 +1,4 @@
-//! The first answers of the explorer, kept beside the index for the next time that the dump is opened.
+//! The first answers of the explorer, saved beside the index for the next time that the dump is opened.
 
 use super::state::Explorer;
 use super::views;
@@ -7,10 +7,10 @@ use crate::reply::{Form, Written};
 use heap_graph::Heap;
 use requests::Fault;
 
-/// The extension of their file.
+/// The extension of the file.
 const KIND: &str = "answers";
 
-/// Puts the kept answers among those that were just given. False when there are none.
+/// Adds the saved answers to the cached ones. False when there are none.
 pub(super) fn recall(explorer: &Explorer, heap: &Heap) -> bool {
     let Some(answers) = KeptAnswers::of(heap, KIND) else {
         return false;
@@ -21,13 +21,13 @@ pub(super) fn recall(explorer: &Explorer, heap: &Heap) -> bool {
         let (form, bytes) = (Form::Json, one.answer.into_bytes());
         let size = bytes.len();
         let kept = || Ok::<_, Fault>((Written { form, bytes }, size));
-        // What is there already is the same.
+        // A cached answer for the same question is identical.
         let _ = explorer.answers.get(one.question, kept);
     }
     any
 }
 
-/// Keeps the first answers, if there is a place for them.
+/// Saves the first answers, if the heap has an index on disk.
 pub(super) fn keep(explorer: &Explorer, heap: &Heap) {
     let Some(answers) = KeptAnswers::of(heap, KIND) else {
         return;
@@ -37,6 +37,6 @@ pub(super) fn keep(explorer: &Explorer, heap: &Heap) {
         let answer = String::from_utf8(answer.bytes.clone()).ok()?;
         Some(Kept { question, answer })
     });
-    // Without it the answers are computed again.
+    // If this fails, the answers are computed again next time.
     let _ = answers.replace(all);
 }

@@ -1,4 +1,4 @@
-//! Queries: the text comes from the page's address, the rows go back as `tenure.query/1`.
+//! Queries: the text is a parameter of the address, the rows are returned as `tenure.query/1`.
 
 use super::state::Explorer;
 use crate::reply::{Form, Written};
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rows of an answer when nothing else is requested.
+/// Rows of an answer by default.
 const ROWS: usize = 1000;
 
-/// Seconds that a query may take when nothing else is requested, and at most.
+/// Seconds that a query may take, by default and at most.
 const SECONDS: usize = 60;
 const MOST_SECONDS: usize = 3600;
 
-/// Proposals to complete a word.
+/// The most completions of a word.
 const PROPOSALS: usize = 12;
 
-/// Stops a query when it is dropped, as an answer is that no one waits for any more.
+/// Stops a query when it is dropped, which happens when no one waits for the answer any more.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Arc<AtomicBool>);
 
@@ -41,7 +41,7 @@ impl Drop for Waiting {
     }
 }
 
-/// What is about queries; `None` for all other views.
+/// Answers the views for queries; `None` for all other views.
 pub(super) fn answer(
     e: &Explorer,
     view: &str,
@@ -87,7 +87,7 @@ fn run(
     Ok(Written::new(form, &table, &provenance))
 }
 
-/// How `text` would be answered.
+/// The plan of the query `text`.
 fn plan(e: &Explorer, params: &Params, form: Form) -> Result<Written, Fault> {
     let session = session(e)?;
     let table = session.explain(text(params)?, lang(params)?, &Limits::default())?;
@@ -111,7 +111,7 @@ struct Proposals {
     proposals: Vec<String>,
 }
 
-/// What the word at the end of `before` can become in `before` + `after`.
+/// Completions of the word at the end of `before` in the text `before` + `after`.
 fn complete(e: &Explorer, params: &Params) -> Result<Written, Fault> {
     let before = params.get("before").unwrap_or_default();
     let text = format!("{before}{}", params.get("after").unwrap_or_default());
@@ -126,7 +126,7 @@ fn complete(e: &Explorer, params: &Params) -> Result<Written, Fault> {
     })
 }
 
-/// A set with the queries in it answered.
+/// A set whose queries are replaced by their objects.
 pub(super) fn resolve(e: &Explorer, set: &SetSpec) -> Result<SetSpec, Fault> {
     let limits = Limits {
         time: Some(Duration::from_secs(SECONDS as u64)),
@@ -149,8 +149,8 @@ fn lang(params: &Params) -> Result<Option<Lang>, Fault> {
     Lang::named(name).map(Some).ok_or_else(wrong)
 }
 
-/// The heap as it answers queries. Referrers are made by the first query that wants them, if they
-/// are not there yet.
+/// The session that runs queries over the heap. The first query that needs referrers builds their table, if it does
+/// not exist yet.
 fn session(e: &Explorer) -> Result<&Session, Fault> {
     let heap = Arc::clone(e.heap()?);
     Ok(e.queries.get_or_init(|| Session::open(heap)))

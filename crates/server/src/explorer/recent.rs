@@ -1,20 +1,20 @@
-//! Answers that were just given, kept up to a size: people go back and forth.
+//! A cache of recent answers, limited by size, because users go back and forth between pages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 type Entry<K, V> = (K, Arc<V>, usize);
 
-/// The last values, newest first.
+/// The most recently used values, newest first.
 pub(super) struct Recent<K, V> {
     budget: usize,
     kept: Mutex<Vec<Entry<K, V>>>,
 }
 
-/// No use comes from remembering more questions than a person asks.
+/// More entries than a user returns to.
 const MOST: usize = 256;
 
 impl<K: PartialEq, V> Recent<K, V> {
-    /// Keeps values of `budget` bytes together; the newest one whatever its size.
+    /// Caches values of at most `budget` bytes in total, but always the newest one.
     pub(super) fn new(budget: usize) -> Recent<K, V> {
         Recent {
             budget,
@@ -22,7 +22,7 @@ impl<K: PartialEq, V> Recent<K, V> {
         }
     }
 
-    /// The kept value of a key.
+    /// The cached value of a key.
     pub(super) fn find(&self, key: &K) -> Option<Arc<V>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(k, ..)| k == key)?;
@@ -32,8 +32,8 @@ impl<K: PartialEq, V> Recent<K, V> {
         Some(value)
     }
 
-    /// The value of a key: a kept one, or what `make` gives with its size in bytes. Two threads that
-    /// ask at the same time may both make it.
+    /// The value of a key: the cached one, or the result of `make` with its size in bytes. Two threads with the same
+    /// key may both call `make`.
     pub(super) fn get<E>(
         &self,
         key: K,

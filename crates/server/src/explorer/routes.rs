@@ -20,7 +20,7 @@ use std::sync::Arc;
 type Shared = State<Arc<Explorer>>;
 type Asked = Query<Vec<(String, String)>>;
 
-/// Notes are short.
+/// The largest note in bytes.
 const MOST_BODY: usize = 64 << 10;
 
 /// The pages and the API of one dump.
@@ -54,8 +54,8 @@ async fn follow(State(explorer): Shared, Extension(stop): Extension<Stop>) -> Re
     events::follow("state", explorer.state(), stop)
 }
 
-/// Answers on a thread that may take its time. A panic there becomes a fault, not the end. A
-/// query ends when the browser does not wait for it any more.
+/// Answers on a blocking thread. A panic there becomes a fault and does not end the server. A query ends when the
+/// browser no longer waits for it.
 async fn answered(
     explorer: Arc<Explorer>,
     view: String,

@@ -1,4 +1,4 @@
-//! "Show query": the SQL that gives the rows of a view, for the query page and `tenure query`.
+//! "Show query": the SQL with the same rows as a view, for the query page and `tenure query`.
 
 use requests::{Params, ROWS};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A query for part of a view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ShownQuery {
-    /// Which part.
+    /// The part of the view.
     title: &'static str,
     /// The text.
     sql: String,
@@ -227,12 +227,12 @@ fn page(p: &Params) -> String {
     }
 }
 
-/// A text of SQL.
+/// A text as an SQL literal.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Arguments without those at the end that are empty.
+/// Arguments without empty ones at the end.
 fn arguments(list: &[String]) -> String {
     let last = list.iter().rposition(|a| a != "''").map_or(1, |n| n + 1);
     list[..last].join(", ")
@@ -288,7 +288,7 @@ fn histogram(p: &Params) -> String {
 fn objects(p: &Params) -> String {
     let all = if p.flag("all") { "1" } else { "''" };
     let arguments = arguments(&[get(p, "set"), all.to_owned()]);
-    // Members come by id, and a sort keeps what is equal in order.
+    // Members are ordered by id, and the sort is stable.
     let order = match p.get("sort") {
         Some("shallow") => "order by shallow desc ",
         Some("objects") => "",

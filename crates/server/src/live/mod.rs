@@ -1,5 +1,5 @@
-//! A running program as pages: the addresses of a `live-session`, each of which asks one of its functions and gives the
-//! answer a form.
+//! A running program as pages: the addresses of a `live-session`. Each calls one of its functions and renders the
+//! answer in a format.
 
 pub mod doors;
 

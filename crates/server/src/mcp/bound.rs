@@ -1,5 +1,5 @@
-//! Answers stay short: long texts are cut, and of the longest list half is left out until the whole
-//! fits. What was left out is reported in `truncated`.
+//! Limits the size of answers: long texts are shortened, and half of the longest list is omitted until the answer
+//! fits. `truncated` reports what was omitted.
 
 use serde_json::{Value as Json, json};
 
@@ -9,7 +9,7 @@ const LONGEST_TEXT: usize = 600;
 /// Longest answer, in bytes of JSON.
 const LONGEST_ANSWER: usize = 48 << 10;
 
-/// The answer, cut where it must be.
+/// The answer, shortened if necessary.
 pub(super) fn bounded(mut answer: Json) -> Json {
     let mut cut = Vec::new();
     shorten(&mut answer, "", &mut cut);
@@ -61,7 +61,7 @@ fn shorten(value: &mut Json, place: &str, cut: &mut Vec<(String, usize)>) {
     }
 }
 
-/// The list that takes most, of those whose halving helps.
+/// The largest list whose halving helps.
 fn longest(value: &Json) -> Option<String> {
     let mut best = (0, None);
     look(value, String::new(), &mut best);
@@ -72,7 +72,7 @@ fn look(value: &Json, place: String, best: &mut (usize, Option<String>)) {
     match value {
         Json::Array(list) => {
             let size = value.to_string().len();
-            // Of a list with one long item the item is shortened.
+            // For a list with one long item, the item is shortened instead.
             if list.len() > 1 && size > best.0 {
                 *best = (size, Some(place.clone()));
             }

@@ -1,6 +1,6 @@
-//! A call: checked, put to an explorer, its answer made short. What a model can mend (a wrong
-//! argument, an unknown class, an error in a query) is an answer that reports this; what it cannot is
-//! an error of the protocol.
+//! A call: it is checked and passed to an explorer, and its answer is shortened. An error that a model can correct (a
+//! wrong argument, an unknown class, an error in a query) is an answer that reports the error; any other error is an
+//! error of the protocol.
 
 use super::bound::bounded;
 use super::message::{Fault, fault_text, short};
@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a call looks whether its dump is open.
+/// How often a call checks whether its dump is open.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Looks between two words about progress.
+/// Checks between two progress messages.
 const QUIET_LOOKS: u32 = 20;
 
-/// Takes a number that grows, and what is being done.
+/// Receives an increasing number, and the current phase.
 type Progress<'p> = &'p dyn Fn(u32, &str);
 
 /// Answers `tools/call`.
@@ -60,7 +60,7 @@ pub(super) fn answer(
             Of::Dump => call.ask(tool, chosen(subjects, &dumps, given.get("dump"))?, pairs),
         }
     });
-    // Once: with `structuredContent` beside it, many clients would give the model everything twice.
+    // Only as text: with `structuredContent` in addition, many clients would give the model everything twice.
     let (text, is_error) = match answer {
         Ok(answer) => (answer.to_string(), false),
         Err(message) => (message, true),
@@ -117,7 +117,7 @@ fn profile(subjects: &Subjects, params: &Params) -> Result<Json, String> {
     Ok(bounded(answer))
 }
 
-/// The dump that an argument names; without one the last that was taken of a program, else the first.
+/// The dump that an argument names; by default the most recent one that was taken of a program, else the first.
 fn chosen<'d>(
     subjects: &Subjects,
     dumps: &'d [Dump],
@@ -159,12 +159,12 @@ impl Call<'_> {
                         let error = now.error.clone().unwrap_or_default();
                         return Err(format!("{}: {error}", dump.name));
                     }
-                    // Without referrers the rest can still be asked.
+                    // Without referrers, all other views still work.
                     Stage::Indexed if now.error.is_some() => return Ok(()),
                     Stage::Opening | Stage::Indexed => {}
                 }
                 if looks % QUIET_LOOKS == QUIET_LOOKS - 1 {
-                    // Progress must grow, and phases begin anew: it is the time.
+                    // Progress must increase, but phases start again at zero, so the time is reported.
                     (self.progress)(looks, now.phase.unwrap_or("opening"));
                 }
             }
@@ -254,11 +254,11 @@ fn view_of_paths(pairs: &mut Vec<(String, String)>) -> Result<&'static str, Stri
     match (has_id, set) {
         (true, None) => Ok("paths"),
         (false, Some((_, set))) => {
-            // A name of a class is all objects of it.
+            // The name of a class stands for all of its objects.
             if !set.contains(':') {
                 *set = format!("class:{set}");
             }
-            // Merged paths are one tree.
+            // Merged paths are a single tree.
             pairs.retain(|(name, _)| name != "count");
             Ok("merged_paths")
         }
@@ -267,7 +267,8 @@ fn view_of_paths(pairs: &mut Vec<(String, String)>) -> Result<&'static str, Stri
     }
 }
 
-/// What is the same in every answer is reported in the overview alone; nothing is reported of no damage.
+/// Removes fields that are the same in every answer, because the overview reports them, and the damage if there is
+/// none.
 fn without_repeats(mut answer: Json, whole: bool) -> Json {
     if let (false, Json::Object(fields)) = (whole, &mut answer) {
         fields.remove("layout");

@@ -1,46 +1,46 @@
-//! Messages: JSON-RPC 2.0 as the Model Context Protocol uses it. Revisions since 2026-07-28 name
-//! their version in every request; older ones once, in `initialize`. Both are served.
+//! Messages: JSON-RPC 2.0 as the Model Context Protocol uses it. Since revision 2026-07-28, every request has its
+//! version; in older revisions only `initialize` has it. Both are supported.
 
 use serde_json::{Value as Json, json};
 
-/// The revision in which every request speaks for itself.
+/// The revision in which every request has its version.
 const MODERN: &str = "2026-07-28";
 
-/// The revisions that begin with `initialize`, the newest first. (2025-03-26 is left out: it
-/// demands batches.)
+/// The revisions that begin with `initialize`, the newest first. (2025-03-26 is not supported, because it requires
+/// batches.)
 const LEGACY: [&str; 3] = ["2025-11-25", "2025-06-18", "2024-11-05"];
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How long a list of tools stays true, in milliseconds: as long as the program runs.
+/// How long a client may cache a list of tools, in milliseconds; it does not change while the program runs.
 const FRESH: u64 = 3_600_000;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// Something to answer.
+    /// A request to be answered.
     Request(Request),
     /// A call that no one waits for any more.
     Cancelled(Json),
     /// Nothing to do.
     Nothing,
-    /// No message: the id to answer to, as far as it could be read, and why.
+    /// Not a message: the id for the response, if it could be read, and the reason.
     Wrong(Json, Fault),
 }
 
 /// A request.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// A number or a text.
+    /// Its id: a number or a text.
     pub(super) id: Json,
     pub(super) method: String,
-    /// An object.
+    /// Its parameters, an object.
     pub(super) params: Json,
 }
 
-/// Which revisions a request belongs to.
+/// The group of revisions that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
     Modern,
@@ -48,7 +48,7 @@ pub(super) enum Era {
 }
 
 impl Era {
-    /// A result with what every result of the era has.
+    /// A result with the fields that every result of the era has.
     pub(super) fn complete(self, mut result: Json) -> Json {
         let Json::Object(fields) = &mut result else {
             return result;
@@ -81,12 +81,12 @@ impl Fault {
         }
     }
 
-    /// Parameters that are missing or are invalid.
+    /// Parameters are missing or invalid.
     pub(super) fn params(message: impl Into<String>) -> Fault {
         Fault::new(-32602, message)
     }
 
-    /// No request.
+    /// The request is invalid.
     pub(super) fn request(message: impl Into<String>) -> Fault {
         Fault::new(-32600, message)
     }
@@ -99,7 +99,7 @@ impl Fault {
         Fault::new(-32002, format!("no such resource: {}", short(uri)))
     }
 
-    /// A resource that could not be made.
+    /// A resource could not be created.
     pub(super) fn failed(message: impl Into<String>) -> Fault {
         Fault::new(-32603, message)
     }
@@ -122,7 +122,7 @@ impl Fault {
         }
     }
 
-    /// As a message.
+    /// The fault as a message.
     pub(super) fn response(&self, id: &Json) -> Json {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let (Some(data), Json::Object(fields)) = (&self.data, &mut error) {
@@ -132,7 +132,7 @@ impl Fault {
     }
 }
 
-/// A text of the client in a message to it.
+/// A text from the client, shortened for a message to it.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(100).collect()
 }
@@ -157,7 +157,7 @@ pub(super) fn read(line: &[u8]) -> Incoming {
     let id = message.remove("id");
     let method = match message.remove("method") {
         Some(Json::String(method)) => method,
-        // An answer: nothing was asked.
+        // A response: Tenure has sent no request.
         None if message.contains_key("result") || message.contains_key("error") => {
             return Incoming::Nothing;
         }
@@ -187,7 +187,7 @@ pub(super) fn read(line: &[u8]) -> Incoming {
 }
 
 impl Request {
-    /// The era of a request; `introduced` says that someone has sent `initialize`.
+    /// The era of a request; `introduced` is true after `initialize`.
     pub(super) fn era(&self, introduced: bool) -> Result<Era, Fault> {
         let meta = self.params.get("_meta");
         let version = meta.and_then(|m| m.get(VERSION_KEY));
@@ -236,12 +236,12 @@ pub(super) fn discovery(instructions: &str) -> Json {
     })
 }
 
-/// A list under this name, with how long it stays true.
+/// A list with this name, and how long a client may cache it.
 pub(super) fn fresh(name: &str, items: Vec<Json>) -> Json {
     json!({ name: items, "ttlMs": FRESH, "cacheScope": "private" })
 }
 
-/// A fault as a model reads it, with the place in a query.
+/// A fault as text for a model, with the position in a query.
 pub(super) fn fault_text(fault: &requests::Fault) -> String {
     match &fault.place {
         None => fault.message.clone(),

@@ -1,11 +1,11 @@
-//! `tenure mcp`: a few questions about heap dumps, profiles and a running program as tools of the Model Context Protocol, on
-//! standard input and output. A line is a message of JSON-RPC 2.0; calls are answered side by side, each
-//! in a bounded text of JSON whose object ids other calls take (docs/reference/mcp.md). It writes nothing but
-//! the index, and the heap dumps that a client has it take of the program.
+//! `tenure mcp`: views of heap dumps, profiles and a running program as tools of the Model Context Protocol, on
+//! standard input and output. A line is a message of JSON-RPC 2.0; calls are answered concurrently, each with a JSON
+//! text of limited size whose object ids other calls accept (docs/reference/mcp.md). It writes only the index, and the
+//! heap dumps that a client takes of the program.
 //!
-//! In reading order: `message` (what a line says, and in which revision of the protocol), `subjects` (what tools can name),
-//! `table` (the tools), `tools` (the schemas of their arguments), `call` (a call becomes a question
-//! to an explorer), `program` (or to a running program), `resources` (reports), `bound` (answers stay short).
+//! In reading order: `message` (the content of a line, and the revision of the protocol), `subjects` (what tools can
+//! name), `table` (the tools), `tools` (the schemas of their arguments), `call` (a call of a view of a dump),
+//! `program` (or of a running program), `resources` (reports), `bound` (limits the size of answers).
 
 mod bound;
 mod call;
@@ -27,13 +27,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest message that is read, in bytes.
+/// The longest message that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Most calls at a time.
+/// The most concurrent calls.
 const MOST_CALLS: usize = 16;
 
-/// How long calls may still take when no more input comes. A client that ends us sooner may.
+/// How long running calls may still take after the end of the input. A client may end the process sooner.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// What all threads share.
@@ -44,14 +44,14 @@ struct Server<W> {
     calls: Mutex<HashMap<String, Arc<AtomicBool>>>,
     /// Notified when a call ends.
     ended: Condvar,
-    /// A client of an older revision has introduced itself.
+    /// True after a client of an older revision has sent `initialize`.
     introduced: AtomicBool,
 }
 
 /// Answers messages until the input ends.
 ///
 /// # Errors
-/// When input cannot be read. Output that no one reads ends the server without a fault.
+/// When input cannot be read. If no one reads the output, the server ends without an error.
 pub fn serve<W: Write + Send>(
     subjects: Subjects,
     input: impl BufRead,
@@ -112,7 +112,7 @@ impl<W: Write + Send> Server<W> {
                 Incoming::Wrong(id, fault) => self.write(&fault.response(&id)),
             };
             if written.is_err() {
-                // No one reads what we say.
+                // No one reads the output.
                 return Ok(());
             }
         }
@@ -126,7 +126,7 @@ impl<W: Write + Send> Server<W> {
         output.flush()
     }
 
-    /// Answers at once, or on a thread of its own when it is a call.
+    /// Answers at once, or on a separate thread when it is a call.
     fn request<'scope>(
         &'scope self,
         request: Request,
@@ -150,7 +150,7 @@ impl<W: Write + Send> Server<W> {
         })
     }
 
-    /// What is answered at once.
+    /// Answers a request that takes no time.
     fn answer(&self, request: &Request) -> Result<Json, Fault> {
         match request.method.as_str() {
             "initialize" => {
@@ -174,7 +174,7 @@ impl<W: Write + Send> Server<W> {
         }
     }
 
-    /// Notes a call, so that it can be cancelled.
+    /// Registers a call, so that it can be cancelled.
     fn begin(&self, request: &Request) -> Result<Arc<AtomicBool>, Fault> {
         let mut calls = self.calls();
         let key = request.id.to_string();
@@ -193,7 +193,7 @@ impl<W: Write + Send> Server<W> {
         let token = request.params.pointer("/_meta/progressToken");
         let progress = |done: u32, message: &str| {
             if let Some(token) = token {
-                // A client that does not read will be noticed by the reader of its input.
+                // If the client does not read, the thread that reads its input detects this.
                 let params =
                     json!({ "progressToken": token, "progress": done, "message": message });
                 let method = "notifications/progress";
@@ -208,9 +208,9 @@ impl<W: Write + Send> Server<W> {
             }
         }));
         let answer = answer.unwrap_or_else(|_| Err(Fault::internal()));
-        // Before the answer: the client may use the id again as soon as it has that.
+        // Before the response, because the client may use the id again as soon as it has the response.
         self.calls().remove(&request.id.to_string());
-        // Of a cancelled call nothing more is reported.
+        // A cancelled call has no response.
         if !cancel.load(Ordering::Relaxed) {
             let _ = self.write(&match answer {
                 Ok(result) => {
@@ -222,7 +222,7 @@ impl<W: Write + Send> Server<W> {
         self.ended.notify_all();
     }
 
-    /// Lets calls that came before the end of the input come to their answers.
+    /// Waits for the calls that were received before the end of the input.
     fn finish(&self) {
         let until = Instant::now() + GRACE;
         let mut calls = self.calls();
@@ -239,7 +239,7 @@ impl<W: Write + Send> Server<W> {
 /// The method that reads a resource.
 const READ: &str = "resources/read";
 
-/// Whether a request is answered on a thread of its own.
+/// Whether a request is answered on a separate thread.
 fn takes_time(method: &str) -> bool {
     matches!(method, "tools/call" | READ)
 }

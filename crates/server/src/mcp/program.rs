@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a call that waits looks whether it was cancelled.
+/// How often a waiting call checks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Answers a tool.
 ///
 /// # Errors
-/// A sentence that says what is wrong, or what the program refuses.
+/// A sentence that describes what is wrong, or why the program refuses.
 pub(super) fn answer(
     subjects: &Subjects,
     tool: &Tool,
@@ -35,7 +35,7 @@ pub(super) fn answer(
             Ok(state(live))
         }
         _ => {
-            // What the agent knows up to now. Without its answer, what it has sent before is shown.
+            // Requests current data from the agent. If it does not answer, the data it sent before are shown.
             let _ = live.snapshot();
             let content = view(live, tool.view, &params).map_err(|fault| fault_text(&fault))?;
             let answer = serde_json::from_slice(&content.bytes).map_err(|e| e.to_string())?;
@@ -44,7 +44,7 @@ pub(super) fn answer(
     }
 }
 
-/// Waits so many seconds.
+/// Waits this many seconds.
 fn wait(seconds: usize, cancel: &AtomicBool) -> Result<(), String> {
     let until = Instant::now() + Duration::from_secs(seconds as u64);
     while Instant::now() < until {
@@ -56,7 +56,7 @@ fn wait(seconds: usize, cancel: &AtomicBool) -> Result<(), String> {
     Ok(())
 }
 
-/// Has the program do something.
+/// Runs a command in the program.
 fn order(
     subjects: &Subjects,
     live: &Arc<Live>,
@@ -95,12 +95,12 @@ fn order(
         .into_iter()
         .find(|info| info.number == number);
     let mut answer = json!(info);
-    // The name by which the other tools take it.
+    // The name that the other tools accept for it.
     answer["dump"] = json!(name);
     Ok(answer)
 }
 
-/// The mode of a recording: that of the connected agent, which keeps it.
+/// The mode of a recording: that of the connected agent, which cannot change it.
 ///
 /// # Errors
 /// When another one is requested.
@@ -120,7 +120,7 @@ fn chosen<'m>(live: &Live, mode: Option<&'m str>) -> Result<&'m str, String> {
     }
 }
 
-/// The state of the program, with what was measured last by name.
+/// The state of the program, with the most recent measurements by name.
 fn state(live: &Live) -> Json {
     let status = live.status().borrow().clone();
     let mut answer = json!(status);
@@ -140,7 +140,7 @@ fn state(live: &Live) -> Json {
     bounded(answer)
 }
 
-/// Columns are described for pages; the names say enough to a model.
+/// Removes the descriptions of columns: they are for pages, and names suffice for a model.
 fn without_columns(mut answer: Json) -> Json {
     if let Json::Object(fields) = &mut answer {
         fields.remove("columns");

@@ -9,7 +9,7 @@ use report::{Provenance, markdown, say};
 use serde_json::{Value as Json, json};
 use std::sync::atomic::AtomicBool;
 
-/// The form of a report.
+/// The media type of a report.
 pub(super) const MARKDOWN: &str = "text/markdown";
 
 /// Rows per table.

@@ -1,4 +1,4 @@
-//! What tools can name: dumps, profiles, and a running program with the dumps that are taken of it.
+//! The subjects that tools can name: dumps, profiles, and a running program with the dumps that are taken of it.
 
 use crate::explorer::Explorer;
 use crate::live::explorer_of;
@@ -21,15 +21,15 @@ pub(super) struct Dump {
 pub(super) struct Profiled {
     pub(super) name: String,
     path: PathBuf,
-    /// Once it has been requested.
+    /// Set when it is first requested.
     read: OnceLock<Result<(Profile, Vec<String>), String>>,
 }
 
-/// Most findings of a damaged profile that are reported.
+/// The most findings of a damaged profile that are reported.
 const MOST_FINDINGS: usize = 5;
 
 impl Profiled {
-    /// The profile, read when it is first requested, and what is damaged in it.
+    /// The profile, read when it is first requested, and its damage.
     pub(super) fn profile(&self) -> Result<&(Profile, Vec<String>), String> {
         let read = || {
             let source = Source::open(&self.path, &Unpack::default());
@@ -44,7 +44,7 @@ impl Profiled {
     }
 }
 
-/// What tools can name.
+/// The subjects that tools can name.
 #[derive(Debug)]
 pub struct Subjects {
     /// The dumps that were given.
@@ -95,7 +95,7 @@ impl Subjects {
         all
     }
 
-    /// The names of the dumps that were given, if that is all that there will be.
+    /// The names of the given dumps, if there will be no others.
     pub(super) fn fixed_names(&self) -> Option<Vec<&str>> {
         let names = self.given.iter().map(|dump| dump.name.as_str());
         self.program.is_none().then(|| names.collect())
@@ -106,14 +106,14 @@ impl Subjects {
         self.program.is_some() || !self.given.is_empty()
     }
 
-    /// Stops what is being opened.
+    /// Cancels the opening of dumps.
     pub(super) fn close(&self) {
         for dump in &self.given {
             dump.explorer.close();
         }
     }
 
-    /// What a model is to know before it calls a tool.
+    /// Instructions for a model, to be read before it calls a tool.
     pub(super) fn instructions(&self) -> String {
         let mut sentences = Vec::new();
         if self.may_have_dumps() {
@@ -154,7 +154,7 @@ impl Subjects {
     }
 }
 
-/// The name of one of some files: its file name, or its path where two have the same name.
+/// The name of one of several files: its file name, or its path if two files have the same name.
 fn name(path: &Path, files: &[PathBuf]) -> String {
     let short = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
     let own = short(path);

@@ -7,16 +7,17 @@ use live_session::recording::program::Recording;
 /// A tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    /// What answers.
+    /// The subject of the tool.
     pub(super) of: Of,
-    /// The view that answers, with its title, text and parameters, or the name of the command; empty where there is neither.
+    /// The view that is shown, with its title, text and parameters, or the name of the command; empty if there is
+    /// neither.
     pub(super) view: &'static str,
-    /// Title and description, where they are not those of the view.
+    /// Title and description, if they are not those of the view.
     pub(super) own: Option<(&'static str, &'static str)>,
     pub(super) arguments: &'static [Argument],
 }
 
-/// What answers a tool.
+/// The subject of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
     /// A view of a dump.
@@ -31,13 +32,14 @@ pub(super) enum Of {
     Command,
 }
 
-/// How the arguments of a tool differ from the parameters of its view, all of which it has.
+/// How the arguments of a tool differ from the parameters of its view.
 pub(super) enum Argument {
-    /// A whole number of the view's parameters with another range: least, default, most. Answers to a model are short.
+    /// A whole number of the view's parameters with another range: least, default, most. Answers to a model are
+    /// shorter.
     Short(&'static str, u64, u64, u64),
     /// A parameter that the tool does not have.
     Without(&'static str),
-    /// One that only the tool has, or describes in its own way.
+    /// An argument that only the tool has, or describes in its own way.
     Own(&'static str, Kind, &'static str),
 }
 
@@ -52,9 +54,9 @@ const fn of_view(name: &'static str, arguments: &'static [Argument]) -> Tool {
     }
 }
 
-/// Rows of a table.
+/// The number of rows of a table.
 const ROWS: &[Argument] = &[Short("limit", 1, 30, 200)];
-/// Rows that are long.
+/// The number of rows, if rows are long.
 const FEW: &[Argument] = &[Short("limit", 1, 20, 200)];
 /// Objects of a class, of which a sample is examined.
 const SAMPLED: &[Argument] = &[
@@ -68,7 +70,7 @@ pub(super) const DUMP_TOOLS: &[Tool] = &[
     of_view("leaks", &[]),
     of_view("histogram", ROWS),
     of_view("objects", &[Without("by"), Short("limit", 1, 30, 200)]),
-    // Its contents are asked with the same arguments.
+    // The tool for its contents has the same arguments.
     of_view("object", &[Without("inbound"), Short("limit", 1, 20, 200)]),
     Tool {
         name: "paths",
@@ -104,7 +106,7 @@ pub(super) const DUMP_TOOLS: &[Tool] = &[
     ),
 ];
 
-/// The tool that is there when there are several dumps.
+/// The tool that exists when there are several dumps.
 pub(super) const COMPARE: Tool = Tool {
     name: "compare",
     of: Of::Dumps,
@@ -128,7 +130,7 @@ pub(super) const COMPARE: Tool = Tool {
     ],
 };
 
-/// The tool that is there when there are profiles.
+/// The tool that exists when there are profiles.
 pub(super) const PROFILE: Tool = Tool {
     name: "profile",
     of: Of::Profile,
@@ -171,7 +173,7 @@ const fn of_program(
     }
 }
 
-/// A tool that has the program do something.
+/// A tool that runs a command in the program.
 const fn command(
     name: &'static str,
     command: &'static str,
@@ -189,9 +191,9 @@ const fn command(
 
 /// The state of the program.
 pub(super) const STATE: &str = "live_state";
-/// Allocations are recorded, or no longer.
+/// Starts and stops recording allocations.
 pub(super) const RECORD: &str = "live_record";
-/// CPU samples are taken, or no longer.
+/// Starts and stops CPU sampling.
 pub(super) const SAMPLE_CPU: &str = "live_sample_cpu";
 
 /// The tools for a running program.

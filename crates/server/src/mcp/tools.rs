@@ -1,4 +1,4 @@
-//! The tools as a client reads them, and the arguments of a call.
+//! The tools as a client gets them, and the arguments of a call.
 
 use super::message::{fresh, short};
 use super::subjects::Subjects;
@@ -9,7 +9,7 @@ use crate::live::doors;
 use heap_query::{TableKind, tables};
 use serde_json::{Map, Value as Json, json};
 
-/// Parameters of views that are useless to a model: it reads JSON, and it waits.
+/// Parameters of views that are useless for a model: it reads JSON, and it waits.
 const UNUSED: [&str; 2] = ["form", "brief"];
 
 /// The tools as a table of the reference, in Markdown.
@@ -43,7 +43,7 @@ fn all(subjects: &Subjects) -> impl Iterator<Item = &'static Tool> {
     of_files.chain(program.into_iter().flatten())
 }
 
-/// The tool of a name.
+/// The tool with a name.
 pub(super) fn named(name: &str, subjects: &Subjects) -> Option<&'static Tool> {
     all(subjects).find(|tool| tool.name == name)
 }
@@ -57,7 +57,7 @@ pub(super) fn list(subjects: &Subjects) -> Json {
 }
 
 impl Tool {
-    /// The view that it shows.
+    /// The view that the tool shows.
     fn shown(&self) -> Option<&'static View> {
         match self.of {
             Of::Dump => describe::named(self.view),
@@ -163,7 +163,7 @@ impl Tool {
     /// The arguments of a call as parameters of a view: checked, with their defaults.
     ///
     /// # Errors
-    /// A sentence that says what is expected.
+    /// A sentence that describes what is expected.
     pub(super) fn read(&self, given: &Map<String, Json>) -> Result<Vec<(String, String)>, String> {
         let arguments = self.parameters();
         for name in given.keys() {
@@ -241,7 +241,7 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
 /// The tables of SQL in a few lines.
 fn tables_text() -> String {
     let mut lines = vec!["Tables and functions (in FROM) with their columns:".to_owned()];
-    // The names of other tools say the same again.
+    // The names of other tools would be repetitions.
     let own = tables()
         .into_iter()
         .filter(|t| t.kind != TableKind::View && !t.name.starts_with("get"));

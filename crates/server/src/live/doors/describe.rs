@@ -1,5 +1,5 @@
-//! What can be asked of a running program: each view of `api/v1` with its parameters. The reference follows from these
-//! descriptions; the columns of tables are declared by their rows (`live_analysis::columns`).
+//! The views of a running program: each view of `api/v1` with its parameters. The reference is derived from these
+//! descriptions; the columns of tables are declared with their rows (`live_analysis::columns`).
 
 use crate::explorer::describe::{Kind, Parameter, View};
 use live_analysis::allocations::By;
@@ -83,7 +83,7 @@ const fn view(
     }
 }
 
-/// The view of a name.
+/// The view with a name.
 pub(crate) fn named(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name)
 }

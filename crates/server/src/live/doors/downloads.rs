@@ -1,4 +1,4 @@
-//! Tables to download: JSON, CSV, or one page that sorts without a server.
+//! Tables to download: JSON, CSV, or one page that can be sorted without a server.
 
 use crate::reply::Content;
 use live_analysis::table::Table;
@@ -8,7 +8,7 @@ use requests::Fault;
 use requests::Params;
 use std::path::Path;
 
-/// A table in the form requested: `form` json, csv or html.
+/// A table in the requested format: `form` is json, csv or html.
 pub(in crate::live) fn in_form<R>(
     params: &Params,
     name: &str,
@@ -44,7 +44,7 @@ mod tests {
     use live_analysis::table::Page;
     use live_session::persist::table_forms::push_answer;
 
-    /// The columns of allocations and one more, which is all that a new column takes.
+    /// The columns of allocations and one more: this is all that a new column takes.
     fn with_one_more() -> &'static [Column<Row>] {
         let survivors = Column::new(
             Kind::Percent,
@@ -53,7 +53,7 @@ mod tests {
             "Share of the allocations of the range that are live at its end.",
             |row: &Row| (100.0 * row.live as f64 / row.allocations.max(1) as f64).into(),
         );
-        // Columns of a test live as long as those of the product.
+        // Columns of a test have static lifetime, like those of the product.
         let copy = |column: &Column<Row>| Column { ..*column };
         let columns = Row::COLUMNS.iter().map(copy).chain([survivors]);
         Box::leak(columns.collect::<Vec<_>>().into_boxed_slice())

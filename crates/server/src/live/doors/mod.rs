@@ -1,8 +1,9 @@
 //! The addresses of a watched program.
 //!
-//! `routes` maps an address to a question; `views` finds the function of `live-session` that answers it by name, and [`describe`]
-//! lists all with their parameters. The answer becomes JSON, a file (`downloads`), a page without scripts (`plain`, `plain_parts`), or
-//! what another tool reads: [`prometheus`], the servlet of an older profiler ([`servlet`]).
+//! `routes` maps an address to a view; `views` finds the function of `live-session` for it by name, and [`describe`]
+//! lists all views with their parameters. The answer becomes JSON, a file (`downloads`), a page without JavaScript
+//! (`plain`, `plain_parts`), or a format of another tool: [`prometheus`], the servlet of an older profiler
+//! ([`servlet`]).
 
 pub mod describe;
 mod downloads;

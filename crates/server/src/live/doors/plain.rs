@@ -33,7 +33,7 @@ fn button(out: &mut String, command: &str, title: &str) {
     );
 }
 
-/// The first page: the present state, what can be done, what can be asked.
+/// The first page: the current state, the commands, the views.
 pub(in crate::live) fn index(live: &Live) -> Response {
     let status = live.status().borrow().clone();
     let mut body = String::new();
@@ -62,7 +62,7 @@ pub(in crate::live) fn index(live: &Live) -> Response {
     plain_page(&format!("{} {}", status.name, status.pid), &body, "../")
 }
 
-/// What can be done.
+/// The commands.
 fn commands(status: &Status, body: &mut String) {
     button(body, "gc", "Force GC");
     button(body, "dump", "Heap dump");
@@ -102,7 +102,7 @@ fn commands(status: &Status, body: &mut String) {
     }
 }
 
-/// What can be asked.
+/// The views.
 fn links(status: &Status, body: &mut String) {
     body.push_str("<ul>\n");
     for (link, title) in [
@@ -148,7 +148,7 @@ fn links(status: &Status, body: &mut String) {
     body.push_str("</ul>\n");
 }
 
-/// One question.
+/// The page of one view.
 pub(in crate::live) fn view(live: &Live, view: &str, params: &Params) -> Result<Response, Fault> {
     let described = match view {
         "events" => "timeline",
@@ -210,7 +210,7 @@ fn events(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A table with the form that narrows it and the way to its other rows.
+/// A table with the form that filters it and links to its other rows.
 fn table<R>(view: &View, page: (&Live, &Params), table: &Table<R>, out: &mut String) {
     plain_parts::narrow(view, page, out);
     plain_parts::pager(

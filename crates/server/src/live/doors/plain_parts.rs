@@ -1,5 +1,5 @@
-//! More pages without JavaScript: call stacks, class filters, saved tables, source; and the form by
-//! which every table is narrowed to a range of time and to what matches.
+//! More pages without JavaScript: call stacks, class filters, saved tables, source; and the form that filters every
+//! table by a range of time and by text.
 
 use crate::explorer::describe::View;
 use crate::reply::encoded;
@@ -15,16 +15,16 @@ use requests::Fault;
 use requests::Params;
 use std::fmt::Write;
 
-/// Moments that a range can begin or end with.
+/// The most moments that a range can begin or end with.
 const MOMENTS: usize = 100;
-/// Rows of a page, unless others are requested.
+/// Rows of a page by default.
 const ROWS: usize = 100;
-/// Frames of a tree.
+/// The most frames of a tree.
 const FRAMES: &str = "1000";
-/// Changed classes that are shown.
+/// The most changed classes that are shown.
 const CHANGES: &str = "500";
 
-/// A choice: `(value, title)` each; the chosen one is shown.
+/// A selection with its options, `(value, title)` each; `chosen` is selected.
 fn select(out: &mut String, (label, name): (&str, &str), chosen: &str, all: &[(String, String)]) {
     let _ = write!(out, "<label>{label} <select name=\"{name}\">");
     for (value, title) in all {
@@ -35,7 +35,7 @@ fn select(out: &mut String, (label, name): (&str, &str), chosen: &str, all: &[(S
     out.push_str("</select></label>\n");
 }
 
-/// What happened last, as moments that a range can begin and end with.
+/// The most recent events, as moments that a range can begin and end with.
 fn moments(live: &Live) -> Vec<(String, String)> {
     let mut events = live.timeline(0, u64::MAX, 2, None).events;
     events.reverse();
@@ -52,7 +52,7 @@ fn moments(live: &Live) -> Vec<(String, String)> {
     moments.collect()
 }
 
-/// The parameters of a view that were given, other than these.
+/// The given parameters of a view, except those in `without`.
 fn given<'p>(
     view: &'p View,
     params: &'p Params,
@@ -63,8 +63,8 @@ fn given<'p>(
     kept.filter_map(|name| Some((name, params.get(name)?)))
 }
 
-/// The form above a table: from when, until when, and what a class or frame contains or matches.
-/// All other parameters of the view stay as they are.
+/// The form above a table: beginning, end, and a text that a class or frame must contain or match. All other
+/// parameters of the view are kept.
 pub(in crate::live) fn narrow(view: &View, (live, params): (&Live, &Params), out: &mut String) {
     let get = |name: &str| params.get(name).unwrap_or("");
     out.push_str("<form method=\"get\">\n");
@@ -98,7 +98,7 @@ pub(in crate::live) fn narrow(view: &View, (live, params): (&Live, &Params), out
     out.push_str("<button>Show</button></form>\n");
 }
 
-/// Which rows of how many are shown, and the way to the others.
+/// Which rows of how many are shown, and links to the others.
 pub(in crate::live) fn pager(
     view: &View,
     params: &Params,
@@ -154,7 +154,7 @@ pub(in crate::live) fn stacks(
         "<div class=\"t\"><table>\n<thead><tr><th class=\"n\">Allocated</th><th class=\"n\">Allocations</th><th class=\"n\">Remaining</th>\
          <th>Frame</th></tr></thead>\n<tbody>\n",
     );
-    // Callers come before what they call, but not right before: the tree is walked.
+    // Callers come before their callees, but not directly before them, so the tree is walked.
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); answer.nodes.len()];
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut order: Vec<&Node> = answer.nodes.iter().collect();
@@ -191,7 +191,7 @@ pub(in crate::live) fn stacks(
     Ok(())
 }
 
-/// The lines that say what is shown of each class, to be changed.
+/// The class filters as lines that can be edited.
 pub(in crate::live) fn options(live: &Live, out: &mut String) {
     let text = tables::options(live).text;
     let _ = write!(
@@ -205,7 +205,7 @@ pub(in crate::live) fn options(live: &Live, out: &mut String) {
     );
 }
 
-/// The tables that were kept, and what changed between two of them.
+/// The saved tables, and the changes between two of them.
 pub(in crate::live) fn saved(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let every = live.status().borrow().save_every_minutes;
     out.push_str(
@@ -275,7 +275,7 @@ fn changes(
     Ok(())
 }
 
-/// The lines around a frame's own.
+/// The lines around that of a frame.
 pub(in crate::live) fn source(live: &Live, params: &Params, out: &mut String) -> Result<(), Fault> {
     let source = source::of(live, params)?;
     let _ = writeln!(

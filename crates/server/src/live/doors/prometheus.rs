@@ -1,4 +1,4 @@
-//! The last row of the timeline in the text form that Prometheus reads.
+//! The last row of the timeline in the text format of Prometheus.
 
 use live_analysis::metrics::METRICS;
 use live_analysis::timeline::EventKind;
@@ -59,7 +59,7 @@ pub fn text(live: &Live) -> String {
     out
 }
 
-/// A label's value with what the form wants escaped.
+/// The value of a label, with the escapes of the format.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

@@ -69,7 +69,7 @@ async fn metrics(State(live): Shared) -> Response {
     )
 }
 
-/// Answers on a thread that may take its time.
+/// Answers on a blocking thread.
 async fn answered<T: Send + 'static>(
     live: Arc<Live>,
     work: impl FnOnce(&Arc<Live>) -> Result<T, Fault> + Send + 'static,
@@ -89,7 +89,7 @@ async fn view(
     answered(live, move |live| views::answer(live, &view, &params)).await
 }
 
-/// As `go tool pprof` and scrapers ask.
+/// The address that `go tool pprof` and scrapers request.
 async fn pprof_profile(
     State(live): Shared,
     Path(name): Path<String>,
@@ -103,7 +103,7 @@ async fn pprof_profile(
     .await
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Serialize)]
 struct Done {
     schema: &'static str,
@@ -168,7 +168,7 @@ async fn dump_root(state: Shared, Path(number): Path<String>, request: Request) 
     dump(state, Path((number, String::new())), request).await
 }
 
-/// Hands a request on to the explorer of a dump: its number, or `last`.
+/// Passes a request on to the explorer of a dump, given by its number or `last`.
 async fn dump(
     State(live): Shared,
     Path((number, _)): Path<(String, String)>,
@@ -189,12 +189,12 @@ async fn dump(
         .query()
         .map(|query| format!("?{query}"))
         .unwrap_or_default();
-    // As it came, escapes and all: `/dumps/NUMBER/REST`.
+    // The path as received, with its escapes: `/dumps/NUMBER/REST`.
     let rest = request.uri().path().splitn(4, '/').nth(3).unwrap_or("");
     let Ok(uri) = format!("/{rest}{query}").parse::<Uri>() else {
         return Refused(Fault::bad("this address cannot be read")).into_response();
     };
-    // A new request: the old one remembers the path of this router.
+    // A new request, because the old one has the path parameters of this router.
     let (parts, body) = request.into_parts();
     let mut request = Request::new(body);
     *request.method_mut() = parts.method;

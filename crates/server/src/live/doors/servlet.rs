@@ -1,6 +1,6 @@
-//! The addresses of the Cougaar memory profiler's servlet, `/profiler?action=...`, with its
-//! parameters, so that scripts written for it continue working. Its pages were plain HTML tables;
-//! these are, too (facts: jvmpi-vmpi-cougaar.md, section 5).
+//! The addresses of the Cougaar memory profiler's servlet, `/profiler?action=...`, with its parameters, so that
+//! scripts written for it continue to work. Its pages were plain HTML tables; so are these (facts:
+//! jvmpi-vmpi-cougaar.md, section 5).
 
 use crate::reply::{encoded, typed};
 use axum::http::{HeaderValue, header};
@@ -50,8 +50,8 @@ const COLUMNS: [&str; 16] = [
     "Capacity Mean",
 ];
 
-/// Columns behind the servlet's own, each only where counts are estimates: scripts that know the old
-/// ones by their places find them there.
+/// Columns after the servlet's own, each only if counts are estimates: scripts find the old columns at their old
+/// positions.
 const INTERVALS: [&str; 5] = [
     "Live 95%",
     "Total 95%",
@@ -100,7 +100,7 @@ pub fn answer(live: &Arc<Live>, params: &Params) -> Result<Response, Fault> {
     }
     if params.flag("gc") || action == "gc" {
         carry_out(live, "gc", &Params::default())?;
-        // What died is on this page already.
+        // Waits until the freed objects are counted, so that this page does not include them.
         if let Some(commands) = live.commands() {
             live.settle(&commands).map_err(Fault::failed)?;
         }
@@ -142,7 +142,7 @@ fn page(title: &str, body: &str) -> Response {
     response
 }
 
-/// Used, free, total and greatest heap, the date, and the button that every page had.
+/// Used, free, total and maximum heap, the date, and the button that was on every page.
 fn memory_line(live: &Live, out: &mut String) {
     let megabytes = |bytes: f64| (bytes / f64::from(1 << 20)).round();
     let row = live.status().borrow().rows.last().copied();
@@ -206,7 +206,7 @@ fn cells(row: &ClassRow) -> Vec<String> {
     cells
 }
 
-/// The ends of the 95 % intervals of a row, in the order of [`INTERVALS`].
+/// The bounds of the 95 % intervals of a row, in the order of [`INTERVALS`].
 fn intervals(row: &ClassRow) -> [Option<(u64, u64)>; 5] {
     let live = |n: u64| n.saturating_add(row.live_bytes);
     let of_sum = |m: Option<Measure>| m.and_then(|m| m.interval);
@@ -220,7 +220,7 @@ fn intervals(row: &ClassRow) -> [Option<(u64, u64)>; 5] {
     ]
 }
 
-/// The heads of the table of classes and its cells.
+/// The headings of the table of classes and its cells.
 fn columns(rows: &[ClassRow]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let mut heads = COLUMNS.to_vec();
     let mut table: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -241,7 +241,7 @@ fn class_table(rows: &[ClassRow], out: &mut String) {
     let mut table = String::new();
     let (heads, cells) = columns(rows);
     push_table(&mut table, &heads, &cells);
-    // The first cell of each row leads to the class.
+    // The first cell of each row links to the class.
     let mut rest = table.as_str();
     for row in rows {
         let cell = format!("<tr><td>{}</td>", html(&row.class));
@@ -257,7 +257,7 @@ fn class_table(rows: &[ClassRow], out: &mut String) {
     out.push_str(rest);
 }
 
-/// When the sizes and capacities of a table were read, and where.
+/// The time and source of the sizes and capacities in a table.
 fn sizes_from(sizes: origin::Source) -> String {
     let time = report::units::utc(sizes.time_ms);
     match (sizes.dump, sizes.objects, sizes.read) {
@@ -351,11 +351,11 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
     let source = objects::source(live, params, matches!(group, Some((_, Uniq::Time(_)))))?;
     let is_asked = matches!(source, objects::Source::Live) && live.status().borrow().own_code;
     let column = match order.map_or("", |(_, column)| *column) {
-        // Values stand for objects that are not asked.
+        // Values are used for objects whose code is not called.
         "rank" if !is_asked => "value",
         column => column,
     };
-    // The servlet's orders fall; those of texts rise elsewhere.
+    // The servlet sorts in descending order; in Tenure, texts sort in ascending order.
     let is_text = matches!(column, "value" | "object");
     let query = Query {
         page: Page {
@@ -385,7 +385,7 @@ fn instances_of(live: &Live, params: &Params, out: &mut String) -> Result<(), Fa
     Ok(())
 }
 
-/// How many there are, and where they were searched.
+/// The number of objects, and the source of the search.
 fn where_from<R>(table: &Table<R>, out: &mut String) {
     let examined = table.examined.clone().unwrap_or_default();
     let Examined {
@@ -441,7 +441,7 @@ fn clock(born_ms: Option<u64>) -> [String; 2] {
     [time_text(Step::Snapshot, born), format!("{age:.1} s ago")]
 }
 
-/// The columns in which something is known.
+/// The columns that have values.
 fn instance_table(list: &Table<Instance>, lines: usize, out: &mut String) {
     where_from(list, out);
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());

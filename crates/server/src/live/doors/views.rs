@@ -1,4 +1,4 @@
-//! The views of a watched program: each by its name, in the form requested.
+//! The views of a watched program: each by its name, in the requested format.
 
 use super::describe;
 use super::downloads::in_form;
@@ -9,13 +9,13 @@ use report::profile::Form;
 use requests::Fault;
 use requests::Params;
 
-/// Points of a timeline.
+/// The most points of a timeline.
 const POINTS: usize = 1200;
 
 /// Answers a view by its name.
 ///
 /// # Errors
-/// When there is no such view, a parameter is wrong, or there is nothing to answer from.
+/// When there is no such view, a parameter is wrong, or there are no data yet.
 pub(crate) fn answer(live: &Live, view: &str, params: &Params) -> Result<Content, Fault> {
     if let Some(view) = describe::named(view) {
         view.check(params)?;
@@ -45,7 +45,7 @@ pub(crate) fn answer(live: &Live, view: &str, params: &Params) -> Result<Content
     })
 }
 
-/// A table that was kept, as it lies in its file.
+/// A saved table, as it is in its file.
 fn saved_file(live: &Live, params: &Params) -> Result<Content, Fault> {
     let media = match params.get("form") {
         None | Some("json") => "application/json",
@@ -84,7 +84,7 @@ fn profile(live: &Live, params: &Params) -> Result<Content, Fault> {
         Some("cpu") => cpu::rendered(live, params, form)?,
         _ => tables::profile(live, params, form)?,
     };
-    // The page carries its own script. In a sandbox it is of no origin and reaches nothing.
+    // The page has its own script. The sandbox gives it an opaque origin without access to other data.
     let policy = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
                   style-src 'unsafe-inline'";
     Ok(Content {
