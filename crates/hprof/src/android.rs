@@ -1,8 +1,8 @@
-//! Android's dumps and the standard ones, both ways: what AOSP's `hprof-conv` does, and back.
+//! Converts dumps of Android to the standard format (as AOSP's `hprof-conv`), and back.
 //!
-//! To the standard: version 1.0.2; ART's kinds of roots become roots of unknown kind; objects that
-//! ART found unreachable stay objects, their marks go; heap switches go; arrays without contents
-//! become arrays of length 0 with contents. To Android: version 1.0.3, and one heap, `app`.
+//! To the standard format: version 1.0.2; ART's kinds of roots become roots of unknown kind; objects that ART found
+//! unreachable stay, but their marks are removed; heap switches are removed; arrays without contents become arrays of
+//! length 0 with contents. To Android: version 1.0.3, and one heap, `app`.
 
 use crate::{
     Edit, FileMap, FileOffset, Header, HeaderError, HeapTag, HeapVisitor, ObjectId, PrimitiveArray,
@@ -10,7 +10,7 @@ use crate::{
     walk_stretch,
 };
 
-/// Numbers of ART's heaps of the zygote and of the boot image (`Z` and `I`).
+/// Numbers of ART's zygote and boot image heaps (`Z` and `I`).
 const NOT_THE_APPS: [u32; 2] = [b'Z' as u32, b'I' as u32];
 
 /// The version string of Android.
@@ -22,7 +22,7 @@ pub const STANDARD: &str = "JAVA PROFILE 1.0.2";
 #[derive(Debug)]
 pub struct ToStandard {
     header: Header,
-    /// From which offset on objects are in which heap; only with `app_only`.
+    /// Offsets from which objects belong to another heap, and its number; only with `app_only`.
     switches: Vec<(u64, u32)>,
 }
 
@@ -47,8 +47,8 @@ fn walk_all(data: &[u8], map: &FileMap, visitor: &mut impl HeapVisitor) {
 }
 
 impl ToStandard {
-    /// For a dump; `app_only` leaves out the objects of the zygote and of the boot image
-    /// (`hprof-conv -z`), which takes a pass to find out where they are.
+    /// For a dump; `app_only` omits the objects of the zygote and of the boot image (`hprof-conv -z`), which needs a
+    /// pass over the dump to find the heap switches.
     pub fn new(data: &[u8], app_only: bool) -> Result<ToStandard, HeaderError> {
         let mut switches = Switches::default();
         let map = map_file(data, |_| {})?;
@@ -116,11 +116,11 @@ impl Rewriter for ToStandard {
     }
 }
 
-/// Rewrites a standard dump as Android's tools expect one: everything in the heap `app`.
+/// Rewrites a standard dump to the format that Android's tools expect: all objects are in the heap `app`.
 #[derive(Debug)]
 pub struct ToAndroid {
     header: Header,
-    /// The id of the text `app`, and the record behind which it is written if there is none.
+    /// The id of the text `app`, and the record after which it is written if the dump has no such text.
     name: ObjectId,
     first_segment: Option<u64>,
     last_text: Option<FileOffset>,
@@ -159,7 +159,7 @@ impl Rewriter for ToAndroid {
         }
     }
 
-    /// The name of the heap comes behind the last text.
+    /// The text with the name of the heap is written after the last text.
     fn after(&self, record: &RawRecord<'_>) -> Option<(u8, Vec<u8>)> {
         (self.last_text == Some(record.at)).then(|| {
             let mut body = Vec::new();

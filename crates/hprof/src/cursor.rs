@@ -1,4 +1,4 @@
-//! A checked big-endian reader over a byte slice: every access answers `None` at the end.
+//! A checked big-endian reader over a byte slice: every access returns `None` at the end.
 
 use crate::{IdSize, ObjectId};
 

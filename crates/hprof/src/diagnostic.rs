@@ -1,9 +1,9 @@
-//! What was wrong in a file, where, and what was done about it.
+//! Findings: what is wrong in a file, the position, and how it was handled.
 
 use crate::FileOffset;
 use std::fmt;
 
-/// The sort of damage.
+/// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -18,7 +18,7 @@ pub enum DamageKind {
     RunsOver,
     /// A basic type that does not exist.
     BadType,
-    /// A length over 4 GiB was written modulo 2^32 and could be put right.
+    /// A length over 4 GiB was written modulo 2^32 and was corrected.
     LengthOverflow,
     /// Bytes that belong to no record.
     Skipped,
@@ -30,32 +30,32 @@ pub enum DamageKind {
     Container,
     /// The file was changed by a text-mode transfer (CR bytes inserted).
     TextModeTransfer,
-    /// Something that is not damage, but limits the answers.
+    /// Not damage, but a fact that limits the results.
     Note,
 }
 
 impl DamageKind {
-    /// False for notes, which do not make an input "damaged".
+    /// False for notes, which do not make a file "damaged".
     pub fn is_damage(self) -> bool {
         !matches!(self, DamageKind::Note)
     }
 }
 
-/// One finding: the place, the record, the field, and expected against found.
+/// One finding: the position, the record, the field, the expected and the actual value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Diagnostic {
-    /// Where in the decoded file.
+    /// Offset in the decoded file.
     pub offset: FileOffset,
     /// Name of the record or sub-record (`UTF8`, `INSTANCE_DUMP`), or `file`.
     pub record: String,
-    /// Path of the field, empty when the record as a whole is meant.
+    /// Path of the field; empty for the record as a whole.
     pub field: String,
-    /// The sort of damage.
+    /// The kind of damage.
     pub kind: DamageKind,
-    /// What the format or the rest of the file demands.
+    /// The value that the format or the rest of the file requires.
     pub expected: String,
-    /// What is there.
+    /// The value in the file.
     pub found: String,
 }
 
@@ -79,7 +79,7 @@ impl Diagnostic {
         }
     }
 
-    /// By place, and by everything else where that is the same.
+    /// By offset, then by everything else.
     fn order(&self) -> impl Ord + '_ {
         let texts = (&self.record, &self.field, &self.expected, &self.found);
         (self.offset, self.kind, texts)
@@ -107,9 +107,9 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The findings of one file. Many of one sort would hide the others, so only the first of each
-/// sort (by place in the file) are kept and the rest are counted. What is kept does not depend on
-/// the order in which findings are added, so several workers give the same list as one.
+/// The findings of one file. Many findings of one kind would hide the others, so only the first ones of each kind (by
+/// offset) are kept, and the others are counted. The result does not depend on the order in which findings are added,
+/// so that several workers give the same list as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Diagnostics {
@@ -170,13 +170,13 @@ impl Diagnostics {
         self.kept.iter().any(|d| d.kind.is_damage())
     }
 
-    /// The same findings, `by` bytes further on in the file.
+    /// The same findings, with offsets increased by `by`.
     pub fn shifted(mut self, by: u64) -> Diagnostics {
         self.kept.iter_mut().for_each(|d| d.offset.0 += by);
         self
     }
 
-    /// Orders the findings by place.
+    /// Sorts the findings by offset.
     pub fn sort(&mut self) {
         self.kept.sort_by(|a, b| a.order().cmp(&b.order()));
     }

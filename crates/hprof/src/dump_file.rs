@@ -1,5 +1,5 @@
-//! The map of a dump file: one hop over the top-level records that finds every heap segment,
-//! repairs lengths, and distinguishes snapshots.
+//! The map of a dump file: one pass over the heads of the top-level records that finds every heap segment, repairs
+//! lengths, and separates snapshots.
 
 use crate::record::{RawRecord, length_is_possible};
 use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
@@ -9,7 +9,7 @@ use crate::{
 };
 use std::collections::HashSet;
 
-/// One HEAP_DUMP or HEAP_DUMP_SEGMENT: where its sub-records are.
+/// One HEAP_DUMP or HEAP_DUMP_SEGMENT: the position of its sub-records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
@@ -17,11 +17,11 @@ pub struct Segment {
     pub at: FileOffset,
     /// Offset of the first sub-record.
     pub body: u64,
-    /// Offset behind the last sub-record.
+    /// Offset after the last sub-record.
     pub end: u64,
-    /// Which snapshot it belongs to, from 0.
+    /// The snapshot that it belongs to, from 0.
     pub snapshot: u32,
-    /// True when the length word was not believed.
+    /// True when the length word was wrong.
     pub repaired: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct FileMap {
     pub segments: Vec<Segment>,
     /// How many records of each tag byte there are.
     pub records: Vec<(u8, u64)>,
-    /// What was wrong.
+    /// The findings.
     pub diagnostics: Diagnostics,
     /// Bytes that belong to no readable record.
     pub skipped: u64,
@@ -62,8 +62,8 @@ impl FileMap {
     }
 }
 
-/// Hops over all top-level records of `data`. `visit` is called for each record that is no heap
-/// dump, in file order. Never fails once the header is read.
+/// Reads the heads of all top-level records of `data`. `visit` is called for each record that is not a heap dump, in
+/// file order. Never fails once the header is read.
 pub fn map_file<'a>(
     data: &'a [u8],
     mut visit: impl FnMut(&RawRecord<'a>),
@@ -115,7 +115,7 @@ struct Mapper<'a> {
     counts: [u64; 256],
     /// True while a run of segments has not been ended.
     open_run: bool,
-    /// Ids of the classes loaded so far: what looks like an object must be of one of them.
+    /// Ids of the classes loaded so far: a plausible object has one of these classes.
     classes: HashSet<u64>,
 }
 
@@ -158,8 +158,8 @@ impl<'a> Mapper<'a> {
             .push(Diagnostic::new(kind, at, record, field, expected, found));
     }
 
-    /// Is there a sound record, the first bytes of one that the file cuts, or the end of the
-    /// file, at `at`?
+    /// Whether `at` is a plausible boundary: a valid record begins there, or the first bytes of a record that the end
+    /// of the file truncates, or the file ends there.
     fn boundary(&self, at: u64) -> bool {
         if at == self.data.len() as u64 {
             return true;
@@ -179,7 +179,7 @@ impl<'a> Mapper<'a> {
         self.counts[head.tag as usize] += 1;
         let len = self.data.len() as u64;
         let claimed = head.end();
-        // A length of 0 before more heap data is the overflow of very old writers.
+        // Very old writers let the length overflow to 0 before more heap data.
         let empty = head.length == 0 && claimed < len;
         let believed = claimed <= len
             && self.boundary(claimed)
@@ -238,7 +238,7 @@ impl<'a> Mapper<'a> {
         found.end
     }
 
-    /// The file ends inside of this sub-record: there is nothing behind to be found.
+    /// The file ends inside this sub-record, so there is nothing more to find.
     fn cut_inside(&mut self, cut: &Stop) {
         if let StopReason::RunsOver { tag, want, have } = cut.reason {
             self.note(
@@ -253,7 +253,7 @@ impl<'a> Mapper<'a> {
         }
     }
 
-    /// Is this id a class, as far as the file has been read?
+    /// Whether this id is a class, in the part of the file read so far.
     fn knows(&self, id: u64) -> bool {
         self.classes.is_empty() || self.classes.contains(&id)
     }
@@ -271,7 +271,7 @@ impl<'a> Mapper<'a> {
     }
 
     fn segment(&mut self, tag: RecordTag, head: &Head, end: u64, repaired: bool) {
-        // A HEAP_DUMP is a snapshot of its own; segments belong together until HEAP_DUMP_END.
+        // A HEAP_DUMP is a separate snapshot; segments belong together until HEAP_DUMP_END.
         let empty = end == head.body();
         if tag == RecordTag::HeapDump {
             self.map.snapshots += u32::from(!empty || self.map.snapshots == 0);
@@ -304,7 +304,7 @@ impl<'a> Mapper<'a> {
             }
             return head.end();
         }
-        // Cut by the end of the file, or a wrong length. A believable record behind decides.
+        // Truncated by the end of the file, or a wrong length: the latter if a plausible record follows.
         let next = self.next_record(head.body(), len);
         let name = tag.name();
         match next {
@@ -334,7 +334,7 @@ impl<'a> Mapper<'a> {
                     format!("{} bytes to the end of the file", len - head.body()),
                 );
                 if tag == RecordTag::Utf8 {
-                    // Half a name is none, but the record is there.
+                    // Half a name is not used, but the record is counted.
                     self.counts[head.tag as usize] += 1;
                 } else {
                     self.visit(head, head.end().min(len), visit);
@@ -345,8 +345,8 @@ impl<'a> Mapper<'a> {
         }
     }
 
-    /// Nothing sound stands behind this record. It is its own fault only if a believable record
-    /// begins inside it.
+    /// Whether the length of this record hides another one. No valid record follows it, but the length is wrong only
+    /// if a plausible record begins inside it.
     fn misled(&self, head: &Head) -> bool {
         let end = head.end();
         if self.plausible(end) {
@@ -367,7 +367,7 @@ impl<'a> Mapper<'a> {
         });
     }
 
-    /// Learns classes, and checks the one count that the record's length contradicts.
+    /// Adds classes, and checks the one count that can contradict the record's length.
     fn look_at(&mut self, head: &Head, end: u64) {
         let body = &self.data[head.body() as usize..end as usize];
         let mut cursor = Cursor::new(body, self.ids);
@@ -438,7 +438,7 @@ impl<'a> Mapper<'a> {
     }
 }
 
-/// Every LF has a CR before it, and there are enough of them to decide.
+/// Whether every LF has a CR before it, and there are enough of them to decide.
 fn looks_like_text_transfer(data: &[u8]) -> bool {
     let window = &data[..data.len().min(4 << 20)];
     let mut line_feeds = 0u32;

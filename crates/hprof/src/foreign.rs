@@ -1,6 +1,6 @@
-//! Files that are no dumps but are often taken for one, and what opens them.
+//! Files that are often mistaken for a dump, and the programs that open them.
 
-/// The mark of a kind of file, the offset that it has, and what the file is.
+/// The offset of the magic bytes of a kind of file, these bytes, and what the file is.
 const KINDS: [(usize, &[u8], &str); 9] = [
     (
         0,
@@ -37,7 +37,7 @@ const KINDS: [(usize, &[u8], &str); 9] = [
     (0, b"<html", "a web page"),
 ];
 
-/// What a file is by its first bytes.
+/// The kind of a file, by its first bytes.
 pub(crate) fn recognize(data: &[u8]) -> Option<&'static str> {
     let has = |at: usize, mark: &[u8]| data.get(at..).is_some_and(|rest| rest.starts_with(mark));
     let kind = KINDS.iter().find(|(at, mark, _)| has(*at, mark));

@@ -8,8 +8,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Header {
-    /// The version string without its final NUL, e.g. `JAVA PROFILE 1.0.2`. Nothing is derived
-    /// from it.
+    /// The version string without its final NUL, e.g. `JAVA PROFILE 1.0.2`. Nothing else is derived from it.
     pub format: String,
     /// Width of every id.
     pub id_size: IdSize,
@@ -19,23 +18,23 @@ pub struct Header {
     pub len: u64,
 }
 
-/// Why a file is not an HPROF binary dump at all.
+/// Why a file is not an HPROF binary dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Nothing in it.
+    /// The file is empty.
     Empty,
     /// It does not begin with the magic words.
     Magic {
         /// The first bytes, printable.
         found: String,
     },
-    /// Another kind of file.
+    /// A file of another kind.
     Foreign(&'static str),
-    /// The header is cut.
+    /// The header is truncated.
     Cut {
         /// Bytes that the header needs.
         expected: u64,
-        /// Bytes there are.
+        /// Bytes that the file has.
         found: u64,
     },
     /// An id width other than 4 or 8.
@@ -82,7 +81,7 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 const MAGIC: &[u8] = b"JAVA PROFILE ";
-/// Longest version string that is believed; the real ones have 18 bytes.
+/// The longest version string that is accepted; the real ones have 18 bytes.
 const LONGEST_VERSION: usize = 64;
 
 impl Header {

@@ -169,13 +169,13 @@ fn value<'a>(cursor: &mut Cursor<'a>, ids: IdSize) -> Option<Value<'a>> {
 
 /// Why a CLASS_DUMP could not be read.
 pub(crate) enum ClassFault {
-    /// The record is longer than the bytes there are.
+    /// The record is longer than the available bytes.
     Short,
     /// A type byte that does not exist.
     Type { found: u8 },
 }
 
-/// Reads the body of a CLASS_DUMP (without its tag); gives its length too.
+/// Reads the body of a CLASS_DUMP (without its tag); also returns its length.
 pub(crate) fn parse_class(body: &[u8], ids: IdSize) -> Result<(ClassDump<'_>, usize), ClassFault> {
     let mut c = Cursor::new(body, ids);
     let head = (|| {
@@ -238,8 +238,8 @@ fn table<'a>(
     })
 }
 
-/// What a walk over heap sub-records calls. Every method has an empty default, so that an
-/// analysis pays only for what it reads. `at` is the offset of the sub-record's tag.
+/// Callbacks of a walk over heap sub-records. Every method has an empty default, so that an analysis pays only for the
+/// sub-records that it uses. `at` is the offset of the sub-record's tag.
 pub trait HeapVisitor {
     /// A root of any kind.
     fn root(&mut self, at: FileOffset, root: Root) {
@@ -265,11 +265,11 @@ pub trait HeapVisitor {
     fn heap_info(&mut self, at: FileOffset, heap: u32, name: ObjectId) {
         let _ = (at, heap, name);
     }
-    /// Damage was skipped: what comes next does not follow what came before.
+    /// Damage was skipped: the next sub-record does not directly follow the previous one.
     fn resync(&mut self) {}
 }
 
-/// Any sub-record, for callers that want values rather than calls.
+/// Any sub-record, for callers that prefer values to callbacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubRecord<'a> {
     /// A root.

@@ -1,4 +1,4 @@
-//! The numbers a dump is made of, each with its own type so that they cannot be mixed up.
+//! The numbers in a dump, each with its own type so that they cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use std::str::FromStr;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FileOffset(pub u64);
 
-/// An identifier exactly as the file has it: an address for HotSpot and ART, a serial number for
-/// the JDK agent. Names, classes and objects share this space in the format.
+/// An identifier exactly as in the file: an address for HotSpot and ART, a serial number for the JDK agent. Names,
+/// classes and objects share this number space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ObjectId(pub u64);
@@ -36,7 +36,7 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// Text that is no object id.
+/// The text is not an object id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoObjectId;
 
@@ -51,8 +51,8 @@ impl std::error::Error for NoObjectId {}
 impl FromStr for ObjectId {
     type Err = NoObjectId;
 
-    /// Reads an id as answers print it, `0x7f00`, with an `@` before it or in the place of `0x`. Digits alone
-    /// are refused, because they could be decimal or hexadecimal and mean two objects.
+    /// Parses an id as answers print it, `0x7f00`, with an `@` before it or instead of `0x`. Digits alone are refused,
+    /// because they could be decimal or hexadecimal and so mean two objects.
     fn from_str(text: &str) -> Result<ObjectId, NoObjectId> {
         let rest = text.strip_prefix('@');
         let plain = rest.unwrap_or(text);
@@ -82,8 +82,8 @@ impl ObjectId {
     }
 }
 
-/// Width of an identifier in this file. Every id of a file has the same width; nothing about it
-/// follows from the version string (1.0.1 with 8 bytes and 1.0.2 with 4 both exist).
+/// Width of an identifier in this file. Every id of a file has the same width; it does not follow from the version
+/// string (1.0.1 with 8 bytes and 1.0.2 with 4 both exist).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum IdSize {

@@ -1,6 +1,6 @@
-//! HPROF, the heap dump format of HotSpot, the JDK agent and ART: bytes to borrowed records and
-//! records to bytes. It knows every tag, field and id width of 1.0.1, 1.0.2 and Android 1.0.3 and
-//! nothing about graphs or threads.
+//! HPROF, the heap dump format of HotSpot, the JDK agent and ART: bytes to borrowed records and records to bytes. The
+//! crate supports every tag, field and id width of 1.0.1, 1.0.2 and Android 1.0.3; graphs and threads are outside its
+//! scope.
 //!
 //! ```
 //! use hprof::{map_file, FileOffset, HeapVisitor, Instance};
@@ -23,14 +23,15 @@
 //! # assert_eq!(instances(empty), Ok(0));
 //! ```
 //!
-//! In reading order: [`id`](ObjectId) and [`tag`](RecordTag) (the words), [`cursor`](Cursor),
-//! [`header`](Header), [`record`](Record) (top-level records), [`heap_record`](HeapVisitor)
-//! (sub-records), [`walk`](walk()) (the hot loop), `scan` and [`segment`](walk_stretch) (damage),
-//! [`dump_file`](map_file) (the map of a file), [`names`](readable_class_name),
-//! [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another dump), [`measured_sizes`](MeasuredSizes), [`android`] and `source` (where the bytes come from).
+//! In reading order: [`id`](ObjectId) and [`tag`](RecordTag) (the vocabulary), [`cursor`](Cursor), [`header`](Header),
+//! [`record`](Record) (top-level records), [`heap_record`](HeapVisitor) (sub-records), [`walk`](walk()) (the hot
+//! loop), `scan` and [`segment`](walk_stretch) (damage), [`dump_file`](map_file) (the map of a file),
+//! [`names`](readable_class_name), [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another
+//! dump), [`measured_sizes`](MeasuredSizes), [`android`] and `source` (where the bytes come from).
 //!
-//! Without default features the crate has no dependency and needs no operating system. The features: `source` opens files, compressed
-//! ones and archives; `serde` makes the plain data serializable. The text form of the JDK agent is the crate `hprof-text`.
+//! Without default features the crate has no dependencies and needs no operating system. The features: `source` opens
+//! files, including compressed ones and archives; `serde` makes the plain data serializable. The text form of the JDK
+//! agent is in the crate `hprof-text`.
 
 pub mod android;
 mod cursor;
@@ -52,8 +53,9 @@ mod tag;
 mod walk;
 mod write;
 
-/// A text (UTF8 record) in dumps whose ROOT_JAVA_FRAME records are conservative: they name what the words of stacks point
-/// to, not only what local variables hold. HPROF has no field for that; readers that do not know the text ignore it.
+/// A text (UTF8 record) that marks dumps whose ROOT_JAVA_FRAME records are conservative: they refer to the objects
+/// that words on stacks point to, not only to those in local variables. HPROF has no field for this; readers that do
+/// not know the text ignore it.
 pub const CONSERVATIVE_LOCALS: &str = "tenure: local variables are conservative";
 
 pub use cursor::{Cursor, read_id};

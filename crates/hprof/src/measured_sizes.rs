@@ -1,12 +1,12 @@
-//! Sizes of objects as a text of the dump: for a dump that is a part of another one, whose objects are
-//! not as far apart as they are large.
+//! Sizes of objects as a text in the dump. A dump that is a part of another one needs it, because the distances
+//! between its objects do not show their sizes.
 
 use std::fmt::Write;
 
-/// What the text begins with; readers that do not know it ignore it.
+/// The prefix of the text; readers that do not know it ignore the text.
 const MARK: &str = "tenure: object sizes:";
 
-/// How large objects are. HPROF has no field for that.
+/// Sizes of objects, for which HPROF has no field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredSizes {
     /// Bytes before the first field of an instance.
@@ -17,7 +17,7 @@ pub struct MeasuredSizes {
     pub reference: u32,
     /// Sizes are multiples of this.
     pub alignment: u32,
-    /// Distances between objects that agreed with these sizes, and all that were measured.
+    /// Distances between objects that agreed with these sizes; `samples` is the number of all measured ones.
     pub agreeing: u64,
     /// See `agreeing`.
     pub samples: u64,
@@ -26,7 +26,7 @@ pub struct MeasuredSizes {
 }
 
 impl MeasuredSizes {
-    /// As the text of a UTF8 record.
+    /// The text of a UTF8 record.
     pub fn to_text(&self) -> String {
         let mut text = MARK.to_owned();
         for number in [
@@ -44,7 +44,7 @@ impl MeasuredSizes {
         text
     }
 
-    /// Reads such a text; `None` for any other one, and for numbers that no VM has.
+    /// Parses such a text; `None` for any other text, and for numbers that no VM has.
     pub fn parse(text: &[u8]) -> Option<MeasuredSizes> {
         let text = text.strip_prefix(MARK.as_bytes())?;
         let mut words = std::str::from_utf8(text)

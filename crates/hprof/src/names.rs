@@ -1,9 +1,9 @@
-//! Names in a dump: the JVM's modified UTF-8, and class names in their many spellings.
+//! Names in a dump: the JVM's modified UTF-8, and class names in different notations.
 
 use std::borrow::Cow;
 
-/// Decodes modified UTF-8 (JVM specification 4.4.7): NUL as two bytes, characters beyond the
-/// basic plane as two three-byte surrogates. What is neither becomes U+FFFD.
+/// Decodes modified UTF-8 (JVM specification 4.4.7): NUL as two bytes, characters beyond the basic plane as two
+/// three-byte surrogates. Invalid bytes become U+FFFD.
 pub fn decode_modified_utf8(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub fn decode_modified_utf8(bytes: &[u8]) -> Cow<'_, str> {
                 _ => (0xfffd, 1),
             },
             0xf0..=0xf7 => match (cont(1), cont(2), cont(3)) {
-                // Not modified UTF-8, but some writers use the ordinary four-byte form.
+                // Not modified UTF-8, but some writers use the standard four-byte form.
                 (Some(c), Some(d), Some(e)) => {
                     let code = u32::from(b & 7) << 18
                         | u32::from(c) << 12

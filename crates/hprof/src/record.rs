@@ -1,8 +1,8 @@
-//! The top-level records, borrowed from the file, and back to bytes.
+//! The top-level records, borrowed from the file, and their encoding.
 
 use crate::{Cursor, FileOffset, IdSize, ObjectId, RecordTag, Serial};
 
-/// A top-level record as it stands in the file.
+/// A top-level record as in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRecord<'a> {
     /// Offset of the tag.
@@ -11,8 +11,8 @@ pub struct RawRecord<'a> {
     pub tag: u8,
     /// Microseconds since the header's time stamp.
     pub time_us: u32,
-    /// The length word of the file. `body` may be shorter (cut file) or, where the word
-    /// overflowed and was repaired, longer.
+    /// The length word of the file. `body` may be shorter (truncated file) or, if the word overflowed and was
+    /// repaired, longer.
     pub length: u32,
     /// The body.
     pub body: &'a [u8],
@@ -91,7 +91,7 @@ pub enum Record<'a> {
         serial: Serial,
         /// Thread serial.
         thread: Serial,
-        /// Frame ids that the record really has, innermost first.
+        /// The frame ids that are in the record, innermost first.
         frames: Vec<ObjectId>,
     },
     /// ALLOC SITES.
@@ -172,8 +172,8 @@ impl<'a> RawRecord<'a> {
             .map_or_else(|| format!("0x{:02x}", self.tag), |t| t.name().to_owned())
     }
 
-    /// Decodes the body. `None` for heap dumps, unknown tags and bodies that are too short.
-    /// Counted tables stop at the end of the body, whatever count they claim.
+    /// Decodes the body. `None` for heap dumps, unknown tags and bodies that are too short. Counted tables end at the
+    /// end of the body, even if their count is larger.
     pub fn decode(&self, ids: IdSize) -> Option<Record<'a>> {
         let mut c = Cursor::new(self.body, ids);
         Some(match self.known_tag()? {

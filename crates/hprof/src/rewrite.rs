@@ -1,9 +1,8 @@
-//! A dump to another dump: every record passes a [`Rewriter`], which keeps, drops or replaces it.
-//! What cannot be read is left out, and a run of segments gets its end record, so that the output
-//! is whole even where the input is not.
+//! Rewrites a dump: every record is passed to a [`Rewriter`], which keeps, drops or replaces it. Unreadable parts are
+//! omitted, and every run of segments gets its end record, so that the output is complete even if the input is not.
 //!
-//! One pass, and memory for one segment of at most [`CUT`] bytes; longer HEAP_DUMP_SEGMENTs are
-//! cut, and a longer HEAP_DUMP, whose length stands in front, is passed twice.
+//! One pass, and memory for one segment of at most [`CUT`] bytes. Longer HEAP_DUMP_SEGMENTs are split. A longer
+//! HEAP_DUMP is read twice, because its length precedes its body.
 
 use crate::scan::find_sub_record;
 use crate::{
@@ -14,22 +13,21 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write};
 
-/// Bytes of a segment after which the next one begins.
+/// Bytes after which a segment is split.
 pub const CUT: usize = 32 << 20;
 
-/// What becomes of a record.
+/// What happens to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// It stays as it is.
+    /// It is written unchanged.
     Keep,
-    /// It is left out.
+    /// It is omitted.
     Drop,
-    /// What the rewriter appended to the buffer takes its place.
+    /// It is replaced by the bytes that the rewriter appended to the buffer.
     Replace,
 }
 
-/// What a rewrite does with records. Called in file order; may be called twice for a record, and
-/// must do the same both times.
+/// Decides about records. Called in file order; may be called twice for a record, and must return the same both times.
 pub trait Rewriter {
     /// The header of the output.
     fn header(&self, header: &Header) -> Header {
@@ -39,17 +37,17 @@ pub trait Rewriter {
     fn first(&self) -> Option<(u8, Vec<u8>)> {
         None
     }
-    /// A top-level record that is no heap dump; a new body goes into `body`.
+    /// A top-level record that is not a heap dump; a new body is appended to `body`.
     fn record(&self, record: &RawRecord<'_>, body: &mut Vec<u8>) -> Edit {
         let _ = (record, body);
         Edit::Keep
     }
-    /// A record to be written behind this one: its tag and body.
+    /// A record to be written after this one: its tag and body.
     fn after(&self, record: &RawRecord<'_>) -> Option<(u8, Vec<u8>)> {
         let _ = record;
         None
     }
-    /// Whether a heap segment is wanted at all.
+    /// Whether a heap segment is written.
     fn segment(&self, segment: &Segment) -> bool {
         let _ = segment;
         true
@@ -66,11 +64,11 @@ pub trait Rewriter {
 /// Why a dump could not be rewritten.
 #[derive(Debug)]
 pub enum RewriteError {
-    /// The input is no dump.
+    /// The input is not a dump.
     Header(HeaderError),
     /// The output could not be written.
     Io(io::Error),
-    /// A single HEAP_DUMP would be longer than its length word can say.
+    /// A single HEAP_DUMP would be longer than its length word can express.
     TooLong(u64),
 }
 
@@ -109,20 +107,20 @@ impl From<io::Error> for RewriteError {
     }
 }
 
-/// What was done.
+/// The result of a rewrite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewritten {
-    /// Heap sub-records written as they were.
+    /// Heap sub-records written unchanged.
     pub kept: u64,
-    /// Replaced.
+    /// Heap sub-records replaced.
     pub replaced: u64,
-    /// Left out.
+    /// Heap sub-records omitted.
     pub dropped: u64,
     /// Bytes of the output.
     pub bytes: u64,
     /// Bytes of the input's heap that could not be read.
     pub skipped: u64,
-    /// What was wrong in the input.
+    /// Findings about the input.
     pub damage: Diagnostics,
 }
 
@@ -204,7 +202,7 @@ struct Pass<'a> {
     done: Rewritten,
 }
 
-/// Called with what has piled up, and whether the segment ends.
+/// Called with the collected bytes; the flag is true at the end of the segment.
 type Flush<'f, P> = dyn FnMut(&mut P, &mut Vec<u8>, bool) -> Result<(), RewriteError> + 'f;
 
 impl Pass<'_> {
@@ -236,7 +234,7 @@ impl Pass<'_> {
         }
     }
 
-    /// True for a record that the end of the file went through: only a text is of use in part.
+    /// True for a record that the end of the file truncates: only a text is useful in part.
     fn is_cut(&self, record: &RawRecord<'_>) -> bool {
         let at = record.at.0 as usize;
         let length = self.data.get(at + 5..at + 9);
@@ -244,7 +242,7 @@ impl Pass<'_> {
         claimed != Some(record.body.len()) && record.known_tag() != Some(RecordTag::Utf8)
     }
 
-    /// Writes a segment; true when a run of segments is open now.
+    /// Writes a segment; returns true when a run of segments is now open.
     fn heap(&mut self, segment: &Segment, last: bool) -> Result<bool, RewriteError> {
         if !self.rewriter.segment(segment) {
             return Ok(false);
@@ -288,7 +286,7 @@ impl Pass<'_> {
         Ok(false)
     }
 
-    /// Passes the sub-records of a segment; `flush` is called after each with what has piled up.
+    /// Reads the sub-records of a segment; `flush` is called after each with the collected bytes.
     fn walk(
         &mut self,
         segment: &Segment,

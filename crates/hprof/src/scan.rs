@@ -1,9 +1,9 @@
-//! Finding one's way in a damaged file: is this a record, and where does the next one begin?
+//! Resynchronization in a damaged file: whether a position is a record, and where the next one begins.
 
 use crate::record::{RECORD_HEAD, length_is_possible};
 use crate::{FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, StopReason, walk};
 
-/// What stands at a place where a top-level record should be.
+/// The head of a possible top-level record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) at: u64,
@@ -45,11 +45,11 @@ impl Head {
     }
 }
 
-/// How many records in a row must be sound before a place is believed to be a record boundary.
+/// How many consecutive records must be valid before a position counts as a record boundary.
 const CHAIN: usize = 4;
 
-/// True when sound records follow one another from `at` (to the end of the file, if near). A heap
-/// record may be cut by the end of the file, but its first sub-records must read well.
+/// True when valid records follow one another from `at` (up to the end of the file, if it is near). A heap record may
+/// be truncated by the end of the file, but its first sub-records must be readable.
 pub(crate) fn chain_is_plausible(
     data: &[u8],
     ids: IdSize,
@@ -81,7 +81,7 @@ pub(crate) fn chain_is_plausible(
     true
 }
 
-/// Sub-records in a row that must read well before a place inside a segment is believed.
+/// How many consecutive sub-records must be readable before a position inside a segment counts as a boundary.
 const SUB_CHAIN: u64 = 8;
 
 struct CountAndCheck<'a> {
@@ -121,8 +121,7 @@ impl HeapVisitor for CountAndCheck<'_> {
     }
 }
 
-/// True when the bytes from `at` read as a row of sub-records: [`SUB_CHAIN`] of them, or up to
-/// `end` exactly.
+/// True when the bytes from `at` are a sequence of sub-records: [`SUB_CHAIN`] of them, or exactly up to `end`.
 pub(crate) fn heap_chain_is_plausible(
     data: &[u8],
     ids: IdSize,
@@ -149,13 +148,13 @@ pub(crate) fn heap_chain_is_plausible(
     check.seen >= SUB_CHAIN || (at == end && check.seen > 0)
 }
 
-/// A sub-record that is cut by the end of the file does not speak against the row before it.
+/// A sub-record truncated by the end of the file does not invalidate the sequence before it.
 fn at_file_end(data: &[u8], stop: &Stop, check: &CountAndCheck<'_>) -> bool {
     matches!(stop.reason, StopReason::RunsOver { have, .. }
         if stop.at + have == data.len() as u64 && check.seen > 1)
 }
 
-/// Searches `from..to` for the next believable top-level record.
+/// Searches `from..to` for the next plausible top-level record.
 pub(crate) fn find_record(
     data: &[u8],
     ids: IdSize,
@@ -170,7 +169,7 @@ pub(crate) fn find_record(
     })
 }
 
-/// Searches `from..end` for the next believable sub-record of a segment.
+/// Searches `from..end` for the next plausible sub-record of a segment.
 pub(crate) fn find_sub_record(
     data: &[u8],
     ids: IdSize,
@@ -180,15 +179,15 @@ pub(crate) fn find_sub_record(
 ) -> Option<u64> {
     let end = end.min(data.len() as u64);
     (from..end).find(|&at| {
-        // A row that starts with a root is too easily found in garbage: wait for an object.
+        // Roots are too easily found in arbitrary bytes, so the sequence must start with an object.
         matches!(data[at as usize], 0x20..=0x23)
             && HeapTag::from_u8(data[at as usize]).is_some()
             && heap_chain_is_plausible(data, ids, at, end, known_class)
     })
 }
 
-/// Whether a believable sub-record begins in the contents of another one, whose length is wrong then.
-/// `end` is that of the segment.
+/// Whether a plausible sub-record begins in the contents of another one, whose length is then wrong. `end` is that of
+/// the segment.
 pub fn hides_sub_record(
     data: &[u8],
     ids: IdSize,
@@ -200,24 +199,23 @@ pub fn hides_sub_record(
     found.is_some_and(|at| at < contents.end)
 }
 
-/// How a search for the true end of a heap record came out.
+/// The result of a search for the true end of a heap record.
 #[derive(Debug)]
 pub(crate) struct TrueEnd {
-    /// Where the sub-records end.
+    /// The offset where the sub-records end.
     pub(crate) end: u64,
     /// Some sub-records could not be read; the walk of the segment reports them.
     pub(crate) damaged: bool,
-    /// The sub-record at the end that the file cuts; it is not looked into.
+    /// The last sub-record, which the end of the file truncates; its contents are not searched.
     pub(crate) cut: Option<Stop>,
 }
 
 struct Nothing;
 impl HeapVisitor for Nothing {}
 
-/// Walks the sub-records of a heap record whose length word cannot be believed, over damage too,
-/// and gives the place where they really end: where the length agrees modulo 2^32 with a sound
-/// record behind it, where a top-level record stands instead of a sub-record, or where a sub-record
-/// begins that the end of the file cuts.
+/// Walks the sub-records of a heap record whose length word is wrong, continuing after damage, and returns the true
+/// end: where the length agrees modulo 2^32 and a valid record follows, where a top-level record begins instead of a
+/// sub-record, or where a sub-record begins that the end of the file truncates.
 pub(crate) fn true_heap_end(
     data: &[u8],
     ids: IdSize,
@@ -272,10 +270,10 @@ pub(crate) fn true_heap_end(
     }
 }
 
-/// Whether a sub-record that reaches past the end of the file is one that the file cuts, and its
-/// length right: it has room in its segment, which reaches past the end of the file as well. What
-/// follows is its content then, which may look like records: a `byte[]` with a dump in it. The
-/// length of a class is the sum of many counts, of which each may be wrong, so it says less.
+/// Whether a sub-record that reaches past the end of the file is truncated by it, so that its length is correct. This
+/// requires that it fits into its segment, which then also reaches past the end of the file. The bytes after it are
+/// its contents, even if they look like records: a `byte[]` with a dump in it. The length of a class is the sum of
+/// many counts, any of which may be wrong, so it is not conclusive.
 fn is_cut(stop: &Stop, head: &Head, len: u64) -> bool {
     matches!(stop.reason, StopReason::RunsOver { tag, want, .. }
         if tag != HeapTag::ClassDump && head.end() > len && stop.at + want <= head.end())

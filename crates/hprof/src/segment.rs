@@ -1,5 +1,5 @@
-//! Walking a segment to its end whatever is wrong inside: report, find the next believable
-//! sub-record, continue.
+//! Walks a segment to its end, whatever is wrong inside: reports damage, finds the next plausible sub-record, and
+//! continues.
 
 use crate::scan::find_sub_record;
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
     SubRecord, read_sub_record, walk,
 };
 
-/// A stretch of sub-records that one worker walks: a segment, or a piece of a large one that
-/// begins at a known sub-record boundary.
+/// A range of sub-records that one worker walks: a segment, or a part of a large one that begins at a known sub-record
+/// boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Offset of the first sub-record.
@@ -35,15 +35,15 @@ impl From<&Segment> for Stretch {
 pub struct Walked {
     /// Offset of the first sub-record that was not read.
     pub next: u64,
-    /// What was wrong.
+    /// The findings.
     pub diagnostics: Diagnostics,
     /// Bytes that were skipped.
     pub skipped: u64,
 }
 
-/// Walks a stretch. Damage never ends it early: what cannot be read is skipped up to the next
-/// believable sub-record, or to the end of the segment. `known_class` says whether an id is a
-/// class of this dump (answer `true` when classes are not known).
+/// Walks a stretch. Damage never ends the walk early: unreadable bytes are skipped up to the next plausible
+/// sub-record, or to the end of the segment. `known_class` returns whether an id is a class of this dump (return
+/// `true` when classes are not known).
 pub fn walk_stretch<V: HeapVisitor>(
     data: &[u8],
     ids: IdSize,
@@ -69,7 +69,7 @@ pub fn walk_stretch<V: HeapVisitor>(
                     "HEAP_DUMP_SEGMENT",
                     "",
                     "sub-records",
-                    // Where that is follows from the offset; `data` may be a part of a file.
+                    // No position of the next one: `data` may be only a part of a file.
                     format!(
                         "{} bytes skipped to the {}",
                         next - stop.at,
@@ -88,8 +88,8 @@ pub fn walk_stretch<V: HeapVisitor>(
 }
 
 impl FileMap {
-    /// Passes the sub-records of all segments to the visitor, in file order. `data` is the file that this is the map of. What
-    /// cannot be read is skipped and reported.
+    /// Passes the sub-records of all segments to the visitor, in file order. `data` is the file that this is the map
+    /// of. Unreadable parts are skipped and reported.
     pub fn walk(&self, data: &[u8], visitor: &mut impl HeapVisitor) -> Walked {
         let mut all = Walked::default();
         for segment in &self.segments {
@@ -102,8 +102,8 @@ impl FileMap {
         all
     }
 
-    /// The sub-records of all segments as values, in file order, each with the offset of its tag. What cannot be read is
-    /// skipped. [`FileMap::walk`] is some times faster and says what it skips.
+    /// The sub-records of all segments as values, in file order, each with the offset of its tag. Unreadable parts are
+    /// skipped. [`FileMap::walk`] is several times faster and reports what it skips.
     pub fn sub_records<'a>(
         &'a self,
         data: &'a [u8],

@@ -1,5 +1,5 @@
-//! The two tag spaces and the basic types. They are two enums on purpose: 0x01 is a string among
-//! the top-level records and a JNI global root among the heap sub-records.
+//! The two tag spaces and the basic types. There are two enums because the same byte has two meanings: 0x01 is a
+//! string among the top-level records and a JNI global root among the heap sub-records.
 
 macro_rules! tags {
     ($(#[$doc:meta])* $enum:ident { $($(#[$vdoc:meta])* $variant:ident = $value:literal, $name:literal;)* }) => {
@@ -68,7 +68,7 @@ tags! {
         /// serial, trace of the site and trace of the stack, u8 samples, objects and bytes, f8 share of the site with
         /// the ends of its interval (1: all).
         AllocationStacks = 0x6f, "ALLOCATION_STACKS";
-        /// Tenure's: LOCK TIME of the text form; as MONITOR_TIMES, of locks that are no monitors.
+        /// Tenure's: LOCK TIME of the text form; as MONITOR_TIMES, for locks that are not monitors.
         LockTimes = 0x70, "LOCK_TIMES";
         /// Tenure's: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
         /// u8 live bytes, live objects, bytes and objects.
@@ -76,43 +76,43 @@ tags! {
         /// Tenure's: JNI REFERENCES of the text form. Rows of u4 class serial, trace, thread serial
         /// and flags (1: weak), u8 created, deleted, cleared, bytes, milliseconds of the oldest.
         JniReferences = 0x74, "JNI_REFERENCES";
-        /// Tenure's: references of the preceding JNI REFERENCES that exist. Rows of u4 row of that
-        /// record and u8 reference as roots of a dump name it.
+        /// Tenure's: the existing references of the preceding JNI REFERENCES. Rows of u4 row of that record and u8
+        /// reference, as in the root records of a dump.
         JniHandles = 0x75, "JNI_HANDLES";
-        /// Tenure's: WALL RUNNING or WALL WAITING of the text form. u4 0 for the one, 1 for the other, u8 total
+        /// Tenure's: WALL RUNNING or WALL WAITING of the text form. u4 0 for RUNNING, 1 for WAITING, u8 total
         /// nanoseconds, then rows of u4 trace, u8 samples and u8 nanoseconds.
         WallTimes = 0x77, "WALL_TIMES";
-        /// Tenure's: where classes of the sites come from. Rows of u4 class serial, name id of the
+        /// Tenure's: the loaders and modules of the classes of the sites. Rows of u4 class serial, name id of the
         /// loader and of the module; 0 for the boot loader and for no named module.
         ClassPlaces = 0x78, "CLASS_PLACES";
-        /// Tenure's: how sure the following ALLOC SITES is, when some of it are estimates. Rows of
-        /// f8 variances of live and of allocated objects, in the order of its rows.
+        /// Tenure's: the uncertainty of the following ALLOC SITES, when some of its counts are estimates. Rows of f8
+        /// variances of live and of allocated objects, in the order of its rows.
         SiteVariances = 0x79, "SITE_VARIANCES";
         /// Tenure's: MONITOR DUMP of the text form, all in u4. Number of threads; of each its serial,
         /// trace and status ([`thread_status`]). Number of monitors; of each the class serial,
         /// owner's serial (0: no one), entries, number of threads that want to enter, number that
         /// wait to be notified, and the serials of these threads.
         MonitorDump = 0x7a, "MONITOR_DUMP";
-        /// Tenure's: WAIT and WAITED of the text form. u4 0 for the one, 1 for the other, u4 class
-        /// serial, u4 thread serial, i8 milliseconds.
+        /// Tenure's: WAIT and WAITED of the text form. u4 0 for WAIT, 1 for WAITED, u4 class serial, u4 thread serial,
+        /// i8 milliseconds.
         MonitorWait = 0x7b, "MONITOR_WAIT";
         /// Tenure's: the live objects of a class that a collector requested, as `vmpi::instances` writes them.
         Instances = 0x7c, "INSTANCES";
-        /// Tenure's: all that factories of the program say of classes, as it holds now. Rows of u4 class serial, u1 bits
-        /// as of `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
+        /// Tenure's: the current class filters of all classes. Rows of u4 class serial, u1 bits as in
+        /// `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
         ClassOptions = 0x7d, "CLASS_OPTIONS";
-        /// Tenure's: how big and how full all live objects are, by class and stack, as a collector requested
-        /// it and `vmpi::fills` writes it.
+        /// Tenure's: the sizes of all live objects and their use, by class and stack, as a collector requested them
+        /// and `vmpi::fills` writes them.
         Fills = 0x7e, "FILLS";
-        /// Tenure's: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as of
+        /// Tenure's: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as in
         /// WIDE_ALLOC_SITES, whose class is a library.
         NativeSites = 0x76, "NATIVE_SITES";
     }
 }
 
-/// A thread's status in MONITOR DUMP as the text form writes it (`R`, `intr|CW`): the low byte
-/// counts ended, sleeping, at an entrance, waiting, running, unknown; bits 8 to 10 say suspended,
-/// interrupted, in native code.
+/// A thread's status in MONITOR DUMP as in the text form (`R`, `intr|CW`). The low byte enumerates ended, sleeping,
+/// waiting to enter, waiting to be notified, running, unknown; bits 8 to 10 are suspended, interrupted, in native
+/// code.
 pub fn thread_status(word: u32) -> String {
     const STATES: [&str; 5] = ["ZO", "SL", "MW", "CW", "R"];
     let mut text = String::new();
@@ -126,7 +126,7 @@ pub fn thread_status(word: u32) -> String {
 }
 
 impl RecordTag {
-    /// True for the two records that hold heap sub-records.
+    /// True for the two records with heap sub-records.
     pub const fn is_heap(self) -> bool {
         matches!(self, RecordTag::HeapDump | RecordTag::HeapDumpSegment)
     }
@@ -196,7 +196,7 @@ impl HeapTag {
         )
     }
 
-    /// The tag as the expected answers write it: `0x21`.
+    /// The tag in hexadecimal: `0x21`.
     pub fn hex(self) -> String {
         format!("0x{:02x}", self as u8)
     }

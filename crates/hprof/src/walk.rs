@@ -1,5 +1,5 @@
-//! The walk over heap sub-records: the hot loop of everything. It makes no record objects, reads
-//! only the heads, and never trusts a length.
+//! The walk over heap sub-records, the hot loop of every analysis. It creates no record objects, reads only the heads,
+//! and checks every length.
 
 use crate::heap_record::{ClassFault, parse_class};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     Instance, ObjectArray, ObjectId, PrimitiveArray, Root, Serial, SubRecord,
 };
 
-/// Where and why a walk could not continue.
+/// The position and reason where a walk could not continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Offset of the tag of the sub-record that could not be read.
@@ -21,13 +21,13 @@ pub struct Stop {
 pub enum StopReason {
     /// Not a sub-record tag.
     Tag(u8),
-    /// The sub-record wants more bytes than its segment has.
+    /// The sub-record needs more bytes than its segment has.
     RunsOver {
         /// Which sub-record.
         tag: HeapTag,
-        /// Bytes it wants, tag included.
+        /// Bytes it needs, tag included.
         want: u64,
-        /// Bytes there are.
+        /// Bytes that are available.
         have: u64,
     },
     /// A basic type that does not exist.
@@ -40,7 +40,7 @@ pub enum StopReason {
 }
 
 impl Stop {
-    /// The finding in words.
+    /// The finding that describes it.
     pub fn diagnostic(&self) -> Diagnostic {
         match self.reason {
             StopReason::Tag(tag) => Diagnostic::new(
@@ -74,8 +74,8 @@ impl Stop {
 /// Longest fixed head of the sub-records on the hot path (8-byte ids): tag, id, u4, id, u4.
 const HEAD: usize = 25;
 
-/// Walks the sub-records of `data[from..end]` until the first boundary at or after `until`.
-/// `data` is the whole file, so offsets are file offsets. Gives the offset it came to.
+/// Walks the sub-records of `data[from..end]` until the first boundary at or after `until`. `data` is the whole file,
+/// so offsets are file offsets. Returns the offset of that boundary.
 pub fn walk<V: HeapVisitor>(
     data: &[u8],
     ids: IdSize,
@@ -115,7 +115,7 @@ fn walk_width<const W: usize, V: HeapVisitor>(
     let mut padded;
     let until = until.min(data.len() as u64) as usize;
     while pos < until {
-        // Near the end the head may be cut: copy it, the length check below catches it.
+        // Near the end the head may be truncated: it is copied, and the length check below detects this.
         let head: &[u8; HEAD] = match data[pos..].first_chunk::<HEAD>() {
             Some(head) => head,
             None => {
@@ -221,7 +221,7 @@ fn walk_width<const W: usize, V: HeapVisitor>(
     Ok(pos as u64)
 }
 
-/// Classes, roots and ART's heap switch: rare enough to stay out of the loop.
+/// Classes, roots and ART's heap switches, which are rare and therefore outside of the loop.
 #[inline(never)]
 fn cold<const W: usize, V: HeapVisitor>(
     data: &[u8],
@@ -283,7 +283,7 @@ fn cold<const W: usize, V: HeapVisitor>(
     }
 }
 
-/// Reads the one sub-record at `pos` as a value, with the offset of the next one.
+/// Reads the sub-record at `pos` as a value; also returns the offset of the next one.
 pub fn read_sub_record(
     data: &[u8],
     ids: IdSize,

@@ -1,4 +1,4 @@
-//! Records back to bytes. What was read is written byte for byte the same.
+//! Encodes records. A record that was read is written unchanged, byte for byte.
 
 use crate::{
     ClassDump, Header, HeapTag, IdSize, ObjectId, RawRecord, Record, RecordTag, Root, SubRecord,
@@ -6,9 +6,9 @@ use crate::{
 };
 use std::io::{self, Write};
 
-/// Writes a dump: the header first, then records. Sub-records are collected by
-/// [`encode_sub_record`](Writer::encode_sub_record) into a buffer of the caller, which becomes
-/// the body of a segment, because a record's length stands before its body.
+/// Writes a dump: the header first, then records. [`encode_sub_record`](Writer::encode_sub_record) collects
+/// sub-records in a buffer of the caller, which becomes the body of a segment, because a record's length precedes its
+/// body.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -25,12 +25,12 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// The output, to flush it or to write bytes of one's own between two records.
+    /// The output, to flush it or to write other bytes between two records.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -104,7 +104,7 @@ impl Out<'_> {
     }
 }
 
-/// Appends the body of a record; gives its tag.
+/// Appends the body of a record; returns its tag.
 pub fn encode_record(record: &Record<'_>, ids: IdSize, body: &mut Vec<u8>) -> RecordTag {
     let mut o = Out { body, ids };
     match record {

@@ -1,5 +1,5 @@
-//! A dump inside a zip or tar archive: the first entry whose content is a dump, or gzip. A tar archive may be packed
-//! as a dump may be; it is read as a stream, so that what is no dump is never on a disk.
+//! A dump inside a zip or tar archive: the first entry whose content is a dump, or gzip. A tar archive may be
+//! compressed in the same formats as a dump; it is read as a stream, so that only the dump is written to disk.
 
 use super::compressed::Format;
 use super::{BUFFER, MAGIC, SourceError, Unpack, gzip, tar};
@@ -8,12 +8,12 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use zip::ZipArchive;
 
-/// What was found in an archive.
+/// The dump found in an archive.
 pub(super) struct Entry {
     pub(super) name: String,
-    /// It could not be read to its end.
+    /// Why it could not be read to its end.
     pub(super) problem: Option<String>,
-    /// Dumps behind it that were found without decoding it all.
+    /// Dumps after it that were found without decoding everything.
     pub(super) others: Vec<String>,
 }
 
@@ -21,18 +21,18 @@ pub(super) fn is_zip(data: &[u8]) -> bool {
     data.starts_with(b"PK\x03\x04")
 }
 
-/// Whether bytes are a tar archive, packed or not.
+/// Whether the bytes are a tar archive, compressed or not.
 pub(super) fn is_tar(data: &[u8]) -> bool {
     if data.starts_with(MAGIC) {
         return false;
     }
     let mut head = Vec::new();
-    // An error behind the first bytes is found, and reported, when all is decoded.
+    // An error after the first bytes is reported later, when everything is decoded.
     let _ = decoder(data).take(tar::BLOCK as u64).read_to_end(&mut head);
     tar::is_header(&head)
 }
 
-/// What bytes decode to, if they are packed.
+/// Decodes the bytes if they are compressed.
 fn decoder(data: &[u8]) -> Box<dyn Read + '_> {
     if gzip::is_gzip(data) {
         return Box::new(MultiGzDecoder::new(data));
@@ -56,7 +56,7 @@ pub(super) fn extract_tar(
         count += 1;
         let mut entry = (&mut *reader).take(head.size);
         let found = copy_dump(&mut entry, (head.name, head.size), out, unpack)?;
-        // What is passed over may be endless.
+        // Skipped contents may be endless.
         let rest = entry.limit() + tar::padding(head.size);
         pass_over(&mut (&mut *reader).take(rest), unpack)?;
         if let Some(mut found) = found {
@@ -96,14 +96,14 @@ pub(super) fn extract_zip(
     found.ok_or(SourceError::EmptyArchive("zip", archive.len()))
 }
 
-/// The first bytes of what is a dump, or gzip.
+/// The first bytes of a dump, or of gzip.
 fn is_dump(entry: &mut dyn Read) -> Option<[u8; MAGIC.len()]> {
     let mut head = [0; MAGIC.len()];
     let is_one = entry.read_exact(&mut head).is_ok() && (head == MAGIC || gzip::is_gzip(&head));
     is_one.then_some(head)
 }
 
-/// Copies an entry that is a dump, as far as it can be read; `None` if it is none.
+/// Copies an entry that is a dump, as far as it can be read; `None` if it is not a dump.
 fn copy_dump(
     entry: &mut dyn Read,
     (name, size): (String, u64),
@@ -122,7 +122,7 @@ fn copy_dump(
     }))
 }
 
-/// Copies what can be read; a read error is a finding, a write error ends it.
+/// Copies the readable part; a read error is a finding, a write error is returned.
 fn copy(
     from: &mut dyn Read,
     out: &mut File,
@@ -149,7 +149,8 @@ fn copy(
     }
 }
 
-/// Reads the rest of an entry, unless the caller cancels. An error comes again with the next entry.
+/// Skips the rest of an entry, unless the caller cancels. A read error is ignored, because it occurs again at the next
+/// entry.
 fn pass_over(entry: &mut dyn Read, unpack: &Unpack<'_>) -> Result<(), SourceError> {
     let mut buffer = vec![0; BUFFER];
     let mut done = 0;

@@ -1,18 +1,18 @@
-//! Reads and writes at a place in a file, without its cursor.
+//! Reads and writes at an offset in a file, independent of its cursor.
 
 use std::fs::File;
 use std::io;
 
-/// Fills `out` with the bytes from a place on.
+/// Fills `out` with the bytes from an offset on.
 ///
 /// # Errors
-/// When the file ends before, or cannot be read.
+/// When the file ends too early, or cannot be read.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, out: &mut [u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, at)
 }
 
-/// Writes all bytes to a place.
+/// Writes all bytes at an offset.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -21,10 +21,10 @@ pub fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
-/// Fills `out` with the bytes from a place on. Windows moves the cursor, too.
+/// Fills `out` with the bytes from an offset on. Windows also moves the cursor.
 ///
 /// # Errors
-/// When the file ends before, or cannot be read.
+/// When the file ends too early, or cannot be read.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
     use std::os::windows::fs::FileExt;
@@ -42,7 +42,7 @@ pub fn read_exact_at(file: &File, mut out: &mut [u8], mut at: u64) -> io::Result
     Ok(())
 }
 
-/// Writes all bytes to a place. Windows moves the cursor, too.
+/// Writes all bytes at an offset. Windows also moves the cursor.
 ///
 /// # Errors
 /// When the file cannot be written.

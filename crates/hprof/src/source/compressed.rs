@@ -1,4 +1,4 @@
-//! Dumps packed with Zstandard, xz or bzip2: one stream, or several one behind the other.
+//! Dumps compressed with Zstandard, xz or bzip2: one stream, or several in succession.
 
 use super::{BUFFER, MAGIC, Unpack};
 use bzip2::bufread::MultiBzDecoder;
@@ -8,8 +8,7 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-/// Memory that a stream may request before anything of it is decoded, in KiB. What `xz -9` and `zstd --ultra` need
-/// for is less.
+/// Memory that a stream may request before any of it is decoded, in KiB. `xz -9` and `zstd --ultra` need less.
 const MOST_MEMORY_KIB: u32 = 128 << 10;
 
 /// A format.
@@ -21,7 +20,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format of bytes, by the marks that a file begins with.
+    /// The format of the bytes, by the magic bytes at the beginning.
     pub(super) fn of(data: &[u8]) -> Option<Format> {
         let marks: [(&[u8], Format); 3] = [
             (b"BZh", Format::Bzip2),
@@ -51,10 +50,10 @@ impl Format {
         }
     }
 
-    /// Whether these first bytes decode to the beginning of a dump, as far as they are here.
+    /// Whether these first bytes decode to the beginning of a dump, or to a prefix of it.
     pub(super) fn begins_like_a_dump(self, data: &[u8]) -> bool {
         let mut head = Vec::new();
-        // An error behind the first bytes is found, and reported, when all is decoded.
+        // An error after the first bytes is reported later, when everything is decoded.
         let _ = self
             .decoder(data)
             .take(MAGIC.len() as u64)
@@ -62,8 +61,8 @@ impl Format {
         MAGIC.starts_with(&head)
     }
 
-    /// Decodes all into `out`; why it could not be decoded to its end, if so. Content that does not begin like a
-    /// dump ends it, so that what unpacks to something huge has to be a dump.
+    /// Decodes everything into `out`; returns why it could not be decoded to its end, if so. Decoding ends if the
+    /// content does not begin like a dump, so that other data cannot fill the disk.
     ///
     /// # Errors
     /// When `out` cannot be written, or the caller cancels.
@@ -94,10 +93,10 @@ impl Format {
     }
 }
 
-/// Bytes before the content of a frame that is to be skipped.
+/// Bytes before the content of a skippable frame.
 const SKIPPED_HEADER: usize = 8;
 
-/// Frames of Zstandard, some of which are to be skipped.
+/// Frames of Zstandard, including skippable ones.
 struct Frames<'d> {
     rest: Option<&'d [u8]>,
     current: Option<StreamingDecoder<&'d [u8], FrameDecoder>>,

@@ -1,4 +1,4 @@
-//! How the caller follows long work and stops it.
+//! Progress and cancellation of long work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
@@ -19,10 +19,10 @@ pub struct Progress {
 #[error("cancelled")]
 pub struct Cancelled;
 
-/// Progress out, cancellation in.
+/// Receives progress, and can cancel.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
-    /// Called from any worker thread, some ten times a second at most.
+    /// Called from any worker thread, at most about ten times a second.
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Set it to cancel; the work ends with an error within milliseconds.
     pub cancel: &'a AtomicBool,
@@ -45,7 +45,7 @@ impl Default for Control<'_> {
 }
 
 impl Control<'static> {
-    /// Progress goes nowhere and nothing cancels.
+    /// Ignores progress and never cancels.
     pub fn quiet() -> Control<'static> {
         Control {
             progress: &|_| {},
@@ -55,7 +55,7 @@ impl Control<'static> {
 }
 
 impl Control<'_> {
-    /// Looks whether the work is to continue.
+    /// Checks whether the work is to continue.
     ///
     /// # Errors
     /// When the caller cancelled it.

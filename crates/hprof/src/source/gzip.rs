@@ -1,7 +1,6 @@
-//! gzip with any number of members. JDK 15 and later write a dump as many small members, each
-//! compressed on its own; those are found by their magic and decoded by all cores. A guess that
-//! was wrong costs a little time and nothing else: only members that begin exactly where the one
-//! before ended are used.
+//! gzip with any number of members. JDK 15 and later write a dump as many small members, each compressed
+//! independently. These are found by their magic bytes and decoded by all cores. A wrong guess costs only a little
+//! time, because only members that begin exactly at the end of the previous one are used.
 
 use super::{BUFFER, Unpack};
 use crate::{DamageKind, Diagnostic, Diagnostics};
@@ -10,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::thread;
 
-/// What decoding gave.
+/// The result of decoding.
 #[derive(Clone, Debug, Default)]
 pub struct GzipReport {
     /// Members that were read.
@@ -22,25 +21,25 @@ pub struct GzipReport {
 }
 
 const MEMBER: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// A member that decodes to more than this is not decoded ahead of its turn.
+/// A member that decodes to more than this is not decoded ahead.
 const AHEAD_LIMIT: u64 = 8 << 20;
-/// Members decoded ahead at once, per thread.
+/// Members that each thread decodes ahead at once.
 const BATCH_PER_THREAD: usize = 4;
 
 pub(super) fn is_gzip(data: &[u8]) -> bool {
     data.starts_with(&MEMBER)
 }
 
-/// True when the first member decodes to something that begins so, as far as it is here.
+/// True when the first member decodes to something that begins with `magic`, or to a prefix of it.
 pub(super) fn begins_with(data: &[u8], magic: &[u8]) -> bool {
     let mut head = Vec::new();
     let wanted = magic.len() as u64;
-    // An error behind the first bytes is found, and reported, when all is decoded.
+    // An error after the first bytes is reported later, when everything is decoded.
     let _ = GzDecoder::new(data).take(wanted).read_to_end(&mut head);
     is_gzip(data) && magic.starts_with(&head)
 }
 
-/// A place where a member might begin: the magic, and flags that exist.
+/// Whether a member may begin here: the magic bytes, and valid flags.
 fn is_member(data: &[u8]) -> bool {
     data.starts_with(&MEMBER) && data.len() >= 18 && data[3] & 0xe0 == 0
 }
@@ -51,8 +50,8 @@ struct Member {
     next: usize,
 }
 
-/// Bytes that may be read and decoded of places that turn out to be no members. A file with the
-/// magic of a member every few bytes would otherwise be decoded once from each of them.
+/// Limits the bytes that are read and decoded at positions that turn out not to be members. A file with the magic
+/// bytes of a member every few bytes would otherwise be decoded once from each of them.
 struct Guesses {
     left: u64,
 }
@@ -69,7 +68,7 @@ impl Guesses {
     }
 }
 
-/// Decodes all members into `out`. Content that does not begin like a dump ends it.
+/// Decodes all members into `out`. Decoding ends if the content does not begin like a dump.
 pub(super) fn decode(data: &[u8], out: &mut File, unpack: &Unpack<'_>) -> io::Result<GzipReport> {
     let mut decoding = Decoding {
         data,
@@ -97,7 +96,7 @@ struct Decoding<'a> {
     unpack: &'a Unpack<'a>,
     report: GzipReport,
     guesses: Guesses,
-    /// Where members might begin.
+    /// Positions where members may begin.
     candidates: Vec<usize>,
     threads: usize,
     /// The first decoded bytes.
@@ -133,7 +132,7 @@ impl Decoding<'_> {
                     let member = ahead.swap_remove(found);
                     self.report.members += 1;
                     self.put(&member.bytes)?;
-                    // It was no guess after all.
+                    // It was a real member, so its cost does not count.
                     self.guesses.left += cost(&member);
                     member.next
                 }
@@ -143,7 +142,7 @@ impl Decoding<'_> {
         Ok(())
     }
 
-    /// True when the first bytes are not those of a dump: the rest would be unpacked for nothing.
+    /// True when the first bytes are not those of a dump, so that decoding the rest is useless.
     fn is_no_dump(&self) -> bool {
         let known = self.head.len().min(super::MAGIC.len());
         self.head[..known] != super::MAGIC[..known]
@@ -176,7 +175,7 @@ impl Decoding<'_> {
                 })
                 .collect();
             for worker in workers {
-                // A worker that panicked gave nothing; its members are decoded in turn.
+                // A worker that panicked has no result; its members are decoded in turn.
                 for (member, bytes) in worker.join().unwrap_or_default() {
                     spent += bytes;
                     found.extend(member);
@@ -205,7 +204,7 @@ impl Decoding<'_> {
                 }
                 Err(error) => {
                     self.note_damage(at, &error);
-                    // Another member may follow the damaged one; it must begin behind this one.
+                    // Another member may follow the damaged one, but only after its position.
                     let rest = data.len() - decoder.get_ref().len().min(data.len());
                     break self.next_member(rest.max(at + 18))?;
                 }
@@ -231,8 +230,8 @@ impl Decoding<'_> {
         ));
     }
 
-    /// The next place from which a whole member can be decoded; the end when there is none, or
-    /// when too many places were tried.
+    /// The next position from which a complete member can be decoded; the end when there is none, or when too many
+    /// positions were tried.
     fn next_member(&mut self, from: usize) -> io::Result<usize> {
         let first = self.candidates.partition_point(|&c| c < from);
         for n in first..self.candidates.len() {
@@ -259,8 +258,7 @@ impl Decoding<'_> {
     }
 }
 
-/// Zero padding behind the last member is usual; anything else is damage. True when nothing more
-/// can follow.
+/// Zero padding after the last member is usual; anything else is damage. True when no member can follow.
 fn after_members(data: &[u8], at: usize, report: &mut GzipReport) -> bool {
     let rest = &data[at..];
     if rest.iter().all(|b| *b == 0) {
@@ -277,12 +275,12 @@ fn after_members(data: &[u8], at: usize, report: &mut GzipReport) -> bool {
     false
 }
 
-/// What decoding a member costs, in bytes read and written.
+/// The cost of decoding a member, in bytes read and written.
 fn cost(member: &Member) -> u64 {
     (member.next - member.at + member.bytes.len()) as u64
 }
 
-/// Decodes from a place where a member might begin; with the bytes read and written for it.
+/// Decodes from a position where a member may begin; also returns the bytes read and written for it.
 fn whole_member(data: &[u8], at: usize) -> (Option<Member>, u64) {
     let mut decoder = GzDecoder::new(&data[at..]);
     let mut bytes = Vec::new();

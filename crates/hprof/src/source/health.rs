@@ -1,4 +1,4 @@
-//! Whether a mapped file is still the file that was mapped.
+//! Detects whether a mapped file has changed since it was mapped.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use thiserror::Error;
 
-/// A file changed while it was read, so what was read of it cannot be trusted.
+/// A file changed while it was read, so the data read from it are unreliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Changed {
     /// Bytes could not be read: the file was shortened, or its disk failed.
@@ -18,7 +18,7 @@ pub enum Changed {
     Written,
 }
 
-/// Watches one mapped file; clones watch the same one. The default watches nothing and is well.
+/// Watches one mapped file; clones watch the same one. The default watches no file and always succeeds.
 #[derive(Clone, Debug, Default)]
 pub struct Health(Arc<Inner>);
 
@@ -31,13 +31,13 @@ struct Inner {
 
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// True once a file that this process had mapped turned out to have changed while it was mapped.
-/// A program with one task asks this at its end; one with many asks each [`Health`].
+/// True after any file changed while this process had it mapped. A program with one task checks this at its end; one
+/// with many tasks checks each [`Health`].
 pub fn input_changed() -> bool {
     CHANGED.load(Ordering::Relaxed)
 }
 
-/// What a file is known by while it is open.
+/// The length and modification time of a file, which show whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     len: u64,
@@ -56,7 +56,7 @@ impl Health {
     /// Watches a file from now on.
     ///
     /// # Errors
-    /// When the system does not report it.
+    /// When the system does not report the length and time.
     pub fn of_file(file: &File) -> io::Result<Health> {
         let file = file.try_clone()?;
         let stamp = stamp(&file)?;
@@ -66,14 +66,14 @@ impl Health {
         })))
     }
 
-    /// Looks once more before the mapping goes, for [`input_changed`].
+    /// Checks once more before the mapping ends, for [`input_changed`].
     pub(super) fn close(&self) {
         if self.check().is_err() {
             CHANGED.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The file cannot be used any more, for a reason that its reader found.
+    /// Marks the file as unusable, for a reason that its reader has found.
     pub fn fail(&self) {
         self.0.failed.store(true, Ordering::Release);
     }
@@ -89,10 +89,10 @@ impl Health {
         self.0.failed.load(Ordering::Acquire)
     }
 
-    /// Reads the file again: call it before an answer is handed out.
+    /// Checks the length and time of the file again: call it before an answer is returned.
     ///
     /// # Errors
-    /// When the file is not what it was.
+    /// When the file has changed.
     pub fn check(&self) -> Result<(), Changed> {
         if self.has_failed() {
             return Err(Changed::Unreadable);

@@ -1,5 +1,5 @@
-//! The one place of this crate that maps files, and that survives when a mapped file is shortened
-//! or its disk fails: the system then sends SIGBUS to the thread that touches a page.
+//! Maps files, and handles that a mapped file is shortened or its disk fails: the system then sends SIGBUS to the
+//! thread that accesses a page. No other code of this crate maps files.
 #![allow(unsafe_code)]
 
 use super::at::read_exact_at;
@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-/// A file mapped for reading. Bytes that can no longer be read are zeros, and [`Health`] reports this,
-/// once the program has called [`guard_mappings`].
+/// A file mapped for reading. Once the program has called [`guard_mappings`], unreadable bytes are zeros and
+/// [`Health`] reports them.
 #[derive(Debug)]
 pub struct GuardedMap {
-    // Dropped first: the handler must not know a range that is unmapped.
+    // Dropped first: the handler must not have a range that is unmapped.
     guard: Guard,
     map: Mmap,
 }
@@ -27,7 +27,7 @@ impl GuardedMap {
         GuardedMap::watched_by(file, Health::of_file(file)?)
     }
 
-    /// Maps what a file has now, while this process continues writing behind it.
+    /// Maps the current contents of a file while this process continues to append to it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -46,7 +46,7 @@ impl GuardedMap {
         Ok(GuardedMap { guard, map })
     }
 
-    /// Whether what was read so far can be trusted.
+    /// Whether the data read so far are reliable.
     pub fn health(&self) -> &Health {
         &self.guard.health
     }
@@ -66,7 +66,7 @@ impl Deref for GuardedMap {
     }
 }
 
-/// Bytes that are mapped, or in memory when there is nothing to map.
+/// Mapped bytes, or bytes in memory when there is no file to map.
 #[derive(Debug)]
 pub(super) enum Mapped {
     File { map: GuardedMap, file: File },
@@ -101,7 +101,7 @@ impl Mapped {
         }
     }
 
-    /// Copies bytes from the file; false where there is no file or it is too short.
+    /// Copies bytes from the file; false if there is no file or it is too short.
     pub(super) fn read_at(&self, at: u64, out: &mut [u8]) -> bool {
         match self {
             Mapped::File { file, .. } => read_exact_at(file, out, at).is_ok(),
@@ -110,7 +110,7 @@ impl Mapped {
     }
 
     pub(super) fn advise(&self, sequential: bool) {
-        // Advice may fail (old kernels); it changes speed only.
+        // The call may fail (old kernels); it affects only speed.
         #[cfg(unix)]
         if let Mapped::File { map, .. } = self {
             let _ = map.map.advise(if sequential {
@@ -119,7 +119,7 @@ impl Mapped {
                 memmap2::Advice::Normal
             });
         }
-        // Windows takes no such advice.
+        // Windows has no such call.
         #[cfg(not(unix))]
         let _ = sequential;
     }
@@ -148,16 +148,16 @@ impl Mapped {
     }
 }
 
-/// What the guard puts zeros in place of when a page cannot be read or written.
+/// The pages that the guard replaces by zeros when a page cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// That page and all behind it: of a file that was shortened nothing more is there.
+    /// That page and all after it: a file that was shortened has no data there.
     Rest,
-    /// That page alone, writable: of a file on a full disk the other pages hold data.
+    /// That page alone, writable: if the disk is full, the other pages of the file still have data.
     One,
 }
 
-/// Keeps a mapping safe from SIGBUS while it lives.
+/// Protects a mapping from SIGBUS while it exists.
 #[derive(Debug)]
 pub struct Guard {
     slot: Option<usize>,
@@ -165,7 +165,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Guards `len` bytes from an address on; `health` learns of the first page that failed.
+    /// Guards `len` bytes from an address on; `health` is set when the first page fails.
     ///
     /// # Safety
     /// The range must be a mapping of the caller's that stays mapped while the guard lives, and for
@@ -184,8 +184,8 @@ impl Drop for Guard {
     }
 }
 
-/// Installs the handler of SIGBUS for guarded mappings. A program calls it once at its start; a
-/// library that lives in another process's process (a JVM has a handler of its own) does not.
+/// Installs the handler of SIGBUS for guarded mappings. A program calls it once at its start. A library inside another
+/// process does not call it (a JVM has its own handler).
 pub fn guard_mappings() {
     imp::install();
 }
@@ -211,7 +211,7 @@ mod imp {
     const FREE: usize = 0;
     const RESERVED: usize = 1;
 
-    /// More mappings than this at once are not guarded.
+    /// The most guarded mappings at once; further ones are not guarded.
     const SLOTS: usize = 1024;
 
     static RANGES: [Slot; SLOTS] = [const {
@@ -239,7 +239,7 @@ mod imp {
         let slot = &RANGES[at];
         slot.end.store(address + len, Ordering::Relaxed);
         slot.one_page.store(pages == Pages::One, Ordering::Relaxed);
-        // The guard holds the health, so this pointer lives as long as the slot is taken.
+        // The guard owns the health, so this pointer is valid as long as the slot is taken.
         let failed = ptr::from_ref(health.failed()).cast_mut();
         slot.failed.store(failed, Ordering::Relaxed);
         slot.start.store(address, Ordering::Release);
@@ -250,7 +250,7 @@ mod imp {
         RANGES[slot].start.store(FREE, Ordering::Release);
     }
 
-    /// The handler that was there before.
+    /// The previous handler.
     struct Before(UnsafeCell<MaybeUninit<libc::sigaction>>);
     // SAFETY: written once, before the handler that reads it is installed.
     unsafe impl Sync for Before {}
@@ -273,8 +273,8 @@ mod imp {
         });
     }
 
-    /// Puts zeros where a guarded page failed, so that the thread can continue; anything else goes to
-    /// the handler that was there before.
+    /// Maps zeros in place of a guarded page that failed, so that the thread can continue; passes any other signal to
+    /// the previous handler.
     ///
     /// Only atomics and the system call `mmap` are used, which makes it async-signal-safe.
     extern "C" fn on_sigbus(

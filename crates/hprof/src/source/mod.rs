@@ -1,8 +1,8 @@
-//! Where the bytes of a dump come from: a plain file (mapped, nothing copied), gzip with any
-//! number of members, Zstandard, xz, bzip2, zip, tar, or standard input. The content decides which of them it is, not the name.
-//! Whatever is not a plain file is decoded once into an unlinked temporary file (mode 0600) and
-//! mapped from there, so that every reader above sees one slice. Of a stream that does not begin
-//! like a dump nothing but its first bytes is read, so that endless input ends with an error.
+//! Sources of a dump's bytes: a plain file (mapped, nothing is copied), gzip with any number of members, Zstandard,
+//! xz, bzip2, zip, tar, or standard input. The content decides about the format, not the name. Everything except a
+//! plain file is decoded once into an unlinked temporary file (mode 0600) and mapped from there, so that every reader
+//! uses one slice. If a stream does not begin like a dump, only its first bytes are read, so that endless input ends
+//! with an error.
 
 mod archive;
 mod at;
@@ -87,10 +87,10 @@ pub enum SourceError {
     /// The caller cancelled the unpacking.
     #[error("cancelled")]
     Cancelled,
-    /// An archive of this format and with so many entries without a dump in it.
+    /// An archive of this format, with this number of entries, none of which is a dump.
     #[error("the {0} archive has no HPROF dump in it ({1} entries)")]
     EmptyArchive(&'static str, usize),
-    /// An archive of this format that is damaged itself.
+    /// The archive of this format is itself damaged.
     #[error("the {0} archive cannot be read: {1}")]
     Archive(&'static str, String),
 }
@@ -112,8 +112,8 @@ impl Unpack<'_> {
         tempfile::tempfile_in(dir).map_err(|e| self.error(e))
     }
 
-    /// Why a copy could not be written; cancellation comes as an error of the kind `Interrupted`
-    /// with [`Cancelled`] in it.
+    /// The error of a copy that could not be written; cancellation is an error of the kind `Interrupted` that contains
+    /// [`Cancelled`].
     fn error(&self, error: io::Error) -> SourceError {
         if error.get_ref().is_some_and(|e| e.is::<Cancelled>()) {
             return SourceError::Cancelled;
@@ -142,13 +142,13 @@ pub struct Source {
     packed_len: u64,
 }
 
-/// What every dump begins with.
+/// The first bytes of every dump.
 const MAGIC: &[u8] = b"JAVA PROFILE ";
 
-/// Bytes of a stream that are read to see whether it is a dump.
+/// Bytes of a stream that are read to determine whether it is a dump.
 const HEAD: u64 = 1 << 14;
 
-/// Bytes that are copied between two reads the control.
+/// Bytes that are copied between two checks for cancellation.
 const BUFFER: usize = 1 << 18;
 
 impl Source {
@@ -185,8 +185,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Copies a stream and opens the copy. Of a stream that is no dump, packed or not, only the
-    /// first bytes are read.
+    /// Copies a stream and opens the copy. If it is not a dump, compressed or not, only the first bytes are read.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -208,10 +207,10 @@ impl Source {
         Self::from_mapped(Mapped::file(&file).map_err(|e| unpack.error(e))?, unpack)
     }
 
-    /// Takes bytes that are already in memory.
+    /// Opens bytes that are already in memory.
     ///
     /// # Errors
-    /// As [`open`](Self::open), for packed ones.
+    /// As [`open`](Self::open), for compressed ones.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Source, SourceError> {
         Self::from_mapped(Mapped::memory(bytes), &Unpack::default())
     }
@@ -229,7 +228,7 @@ impl Source {
         Self::from_stream(packed, unpack)
     }
 
-    /// The same of what is no archive, or was in one: archives in archives are not searched.
+    /// Opens data that are not an archive, or that were in one: archives in archives are not searched.
     fn from_stream(packed: Mapped, unpack: &Unpack<'_>) -> Result<Source, SourceError> {
         let packed_len = packed.bytes().len() as u64;
         if gzip::is_gzip(packed.bytes()) {
@@ -259,7 +258,7 @@ impl Source {
         })
     }
 
-    /// The dump in an archive.
+    /// Opens the dump in an archive.
     fn archived(
         data: &[u8],
         extract: fn(&[u8], &mut File, &Unpack<'_>) -> Result<archive::Entry, SourceError>,
@@ -298,7 +297,7 @@ impl Source {
         Ok(source)
     }
 
-    /// What a compressed stream decodes to. Of a stream that is no dump it is the beginning.
+    /// Decodes a compressed stream; if it is not a dump, only its beginning.
     fn decompressed(
         packed: &Mapped,
         format: Format,
@@ -333,14 +332,13 @@ impl Source {
         self.bytes.bytes()
     }
 
-    /// Copies a part of the decoded dump into a buffer that stays in the cache, which is cheaper
-    /// than touching fresh pages of the mapping. False if that part cannot be copied: use
-    /// [`bytes`](Self::bytes) then.
+    /// Copies a part of the decoded dump into a buffer that stays in the cache, which is cheaper than accessing new
+    /// pages of the mapping. False if that part cannot be copied: then use [`bytes`](Self::bytes).
     pub fn read_at(&self, at: u64, out: &mut [u8]) -> bool {
         self.bytes.read_at(at, out)
     }
 
-    /// Whether the bytes can still be trusted: ask before an answer about them is handed out.
+    /// Whether the bytes are still reliable: check this before an answer about them is returned.
     ///
     /// # Errors
     /// When the file changed since it was opened.
@@ -348,7 +346,7 @@ impl Source {
         self.bytes.health().check()
     }
 
-    /// True when bytes could not be read any more: one load, for use inside of loops.
+    /// True when some bytes could no longer be read. Costs one load, for use in loops.
     pub fn has_failed(&self) -> bool {
         self.bytes.health().has_failed()
     }
@@ -368,13 +366,13 @@ impl Source {
         self.packed_len
     }
 
-    /// Informs the system that the pages of a range are not needed soon, so that they do not count
-    /// against this process.
+    /// Informs the system that the pages of a range are not needed soon, so that they no longer count as memory of
+    /// this process.
     pub fn release(&self, from: u64, to: u64) {
         self.bytes.release(from, to);
     }
 
-    /// Informs the system how the bytes will be read: front to back, or here and there.
+    /// Informs the system how the bytes will be read: sequentially or at random.
     pub fn advise(&self, sequential: bool) {
         self.bytes.advise(sequential);
     }

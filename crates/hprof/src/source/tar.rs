@@ -1,33 +1,33 @@
-//! The headers of a tar archive (POSIX ustar and pax, GNU). A header can announce a name or a list of properties of any
+//! The headers of a tar archive (POSIX ustar and pax, GNU). A header can state a name or a list of properties of any
 //! length, so these are read up to a limit: an archive may be hostile.
 
 use std::io::{self, Read};
 
-/// Headers have this length, and contents are filled up to a multiple of it.
+/// Headers have this length, and contents are padded to a multiple of it.
 pub(super) const BLOCK: usize = 512;
 /// The longest name or list of properties that is read.
 const MOST: u64 = 1 << 20;
 
-/// What stands before the content of a file.
+/// The header of a file.
 pub(super) struct Head {
     pub(super) name: String,
     pub(super) size: u64,
 }
 
-/// Whether this block is a header: the mark is there, and the checksum is right.
+/// Whether this block is a header: it has the magic bytes and a correct checksum.
 pub(super) fn is_header(block: &[u8]) -> bool {
     block.len() == BLOCK && block[257..].starts_with(b"ustar") && has_checksum(block)
 }
 
-/// Bytes behind a content of this size.
+/// Bytes of padding after a content of this size.
 pub(super) fn padding(size: u64) -> u64 {
     size.next_multiple_of(BLOCK as u64) - size
 }
 
-/// The next file of an archive that stands at a header; `None` at its end.
+/// The next file of an archive whose reader is at a header; `None` at its end.
 ///
 /// # Errors
-/// When the archive cannot be read, a header is damaged, or it announces more than is read.
+/// When the archive cannot be read, a header is damaged, or a length exceeds the limit.
 pub(super) fn next(reader: &mut dyn Read) -> io::Result<Option<Head>> {
     let (mut name, mut size) = (None, None);
     loop {
@@ -69,14 +69,14 @@ pub(super) fn next(reader: &mut dyn Read) -> io::Result<Option<Head>> {
     }
 }
 
-/// The sum of all bytes, with spaces in place of the sum itself.
+/// Whether the checksum is correct: the sum of all bytes, with spaces instead of the checksum itself.
 fn has_checksum(block: &[u8]) -> bool {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     let spaces = 8 * u64::from(b' ');
     number(&block[148..156]) == Some(sum(&block[..148]) + spaces + sum(&block[156..]))
 }
 
-/// A number of a header: octal digits, or, as GNU writes large ones, the bits behind the first.
+/// A number of a header: octal digits, or, for GNU's large numbers, all bits after the first.
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let (high, low) = field.split_at(field.len() - 8);
@@ -108,7 +108,7 @@ fn text(reader: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The value of a pax property: lines of `LENGTH NAME=VALUE`. Of several the last counts.
+/// The value of a pax property: lines of `LENGTH NAME=VALUE`. If there are several, the last one counts.
 fn property<'t>(text: &'t [u8], name: &[u8]) -> Option<&'t [u8]> {
     let lines = text.split(|byte| *byte == b'\n');
     let value = |line: &'t [u8]| {
