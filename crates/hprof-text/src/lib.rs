@@ -33,11 +33,10 @@ pub use record::{
 };
 pub use write::{PRELUDE, write_record};
 
-/// True when the first bytes of a file are those of the text form (or of `cpu=old`'s table, which
-/// has no header).
+/// True when the first bytes of a file are those of the text form (or of the table of `cpu=old`, which has no header).
 pub fn is_text(start: &[u8]) -> bool {
     if let Some(rest) = start.strip_prefix(b"JAVA PROFILE ") {
-        // The binary form has a NUL behind the version, the text form a comma.
+        // In the binary form a NUL follows the version, in the text form a comma.
         let version = rest
             .iter()
             .take_while(|b| b.is_ascii_digit() || **b == b'.')

@@ -1,13 +1,13 @@
-//! Lines with their offsets, and the little scanner that takes one apart.
+//! Lines with their offsets, and a small scanner for one line.
 
-/// Walks a buffer line by line. A line never holds its end, whether LF or CR LF.
+/// Walks a buffer line by line. Lines do not include their end, whether LF or CR LF.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-/// One line and where it began.
+/// One line and its offset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     pub(super) offset: usize,
@@ -59,18 +59,18 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Takes a line apart from the left. Every step is an `Option`, so a reader is a chain of `?`.
+/// Parses a line from the left. Every step is an `Option`, so a reader is a chain of `?`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scan<'a>(pub(super) &'a [u8]);
 
 impl<'a> Scan<'a> {
-    /// Demands this text.
+    /// Consumes this text, which must be there.
     pub(super) fn word(&mut self, word: &str) -> Option<()> {
         self.0 = self.0.strip_prefix(word.as_bytes())?;
         Some(())
     }
 
-    /// Demands this text if it is there.
+    /// Consumes this text if it is there; returns whether it was.
     pub(super) fn accept(&mut self, word: &str) -> bool {
         self.word(word).is_some()
     }
@@ -146,7 +146,7 @@ impl<'a> Scan<'a> {
     pub(super) fn percent(&mut self) -> Option<f64> {
         let text = self.ascii(|byte| !matches!(byte, b'%' | b' '))?;
         self.word("%")?;
-        // Some C libraries print a decimal comma when the program set a locale.
+        // Some C libraries print a decimal comma if the program has set a locale.
         text.replace(',', ".").parse().ok()
     }
 }

@@ -1,16 +1,16 @@
-//! Lines to records: the dispatch, threads, traces and the header.
+//! Lines to records: the dispatcher, threads, traces and the header.
 
 use super::lines::{Line, Lines, Scan, rfind};
 use super::record::{Frame, Header, TextLine, TextRecord, ThreadStart, Trace};
 use hprof::{DamageKind, Diagnostic, Diagnostics};
 
-/// A thread name may hold line ends; more lines than this are not one name.
+/// A thread name may contain line ends, but not more lines than this.
 const MAX_NAME_LINES: usize = 64;
 
 /// Reads a text profile from memory, record by record.
 ///
-/// It never fails: a line that fits nowhere becomes a [`Diagnostic`] and reading continues with the
-/// next one. CR LF files, files cut anywhere and files without a header all read.
+/// It never fails: a line that it cannot parse becomes a [`Diagnostic`], and reading continues with the next one. It
+/// reads CR LF files, files truncated anywhere and files without a header.
 #[derive(Debug)]
 pub struct TextReader<'a> {
     pub(super) lines: Lines<'a>,
@@ -18,10 +18,10 @@ pub struct TextReader<'a> {
     state: State,
 }
 
-/// What the bare lines that follow belong to.
+/// The table or section that the following lines belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing: only keyword lines.
+    /// None: only lines with keywords.
     Outside,
     /// The header was read: the prelude follows.
     Prelude,
@@ -57,12 +57,12 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// What was wrong so far.
+    /// The findings so far.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
     }
 
-    /// What was wrong.
+    /// The findings.
     pub fn into_diagnostics(self) -> Diagnostics {
         self.diagnostics
     }
@@ -120,8 +120,8 @@ impl<'a> TextReader<'a> {
         }))
     }
 
-    /// Everything up to the `--------` line. A file without one (cut inside the prelude, or
-    /// written by a tool that leaves it out) ends the prelude at the first record.
+    /// Everything up to the `--------` line. In a file without this line (truncated inside the prelude, or written by
+    /// a tool that omits it), the prelude ends at the first record.
     fn prelude(&mut self) -> TextRecord<'a> {
         self.state = State::Outside;
         self.blank();
@@ -180,8 +180,7 @@ impl<'a> TextReader<'a> {
         scan.word(", id = ")?;
         let thread = scan.serial()?;
         scan.word(", name=\"")?;
-        // A name may hold quotes and line ends: the record ends with the last `")` of the first
-        // line that has one.
+        // A name may contain quotes and line ends: the record ends with the last `")` of the first line that has one.
         let from = line.offset + (line.text.len() - scan.0.len());
         let mut ahead = self.lines.clone();
         let mut last = line;
@@ -270,7 +269,7 @@ impl<'a> Iterator for TextReader<'a> {
     }
 }
 
-/// True for a line that no prelude holds.
+/// True for a line that cannot be part of a prelude.
 fn begins_a_record(line: &[u8]) -> bool {
     if let Some(serial) = line.strip_prefix(b"TRACE ") {
         return serial.first().is_some_and(u8::is_ascii_digit);
@@ -281,7 +280,7 @@ fn begins_a_record(line: &[u8]) -> bool {
 /// `class.method(source:line)`.
 fn frame(text: &[u8]) -> Option<Frame<'_>> {
     let text = text.strip_suffix(b")")?;
-    // Kotlin test names may hold brackets, file names hardly do: the last one counts.
+    // Kotlin test names may contain parentheses, file names rarely do: the last one counts.
     let open = rfind(text, b"(")?;
     let (name, place) = (&text[..open], &text[open + 1..]);
     let dot = rfind(name, b".")?;

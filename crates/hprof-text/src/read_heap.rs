@@ -29,7 +29,7 @@ pub(super) fn record<'a>(line: &'a [u8], lines: &mut Lines<'a>) -> Option<TextRe
     Some(TextRecord::Class(class))
 }
 
-/// The next line if it is a reference line that `parse` understands.
+/// The next line if it is a reference line that `parse` accepts.
 fn reference<'a, T>(lines: &mut Lines<'a>, parse: impl FnOnce(Scan<'a>) -> Option<T>) -> Option<T> {
     let Line { text, .. } = lines.peek().filter(|line| line.text.starts_with(b"\t"))?;
     let parsed = parse(Scan(&text[1..]))?;

@@ -1,4 +1,4 @@
-//! Lines to records: the lines that open and close a table, and the rows between them.
+//! Lines to records: the lines that begin and end a table, and the rows between them.
 
 use super::lines::{Lines, Scan};
 use super::read::State;
@@ -7,13 +7,13 @@ use super::record::{
     ReferenceRow, SiteOrder, SiteRow, TextRecord,
 };
 
-/// True for the lines of column titles, which say nothing.
+/// True for lines of column titles, which have no data.
 pub(super) fn is_title(line: &[u8]) -> bool {
     let text = line.trim_ascii_start();
     text.starts_with(b"percent ") || text.starts_with(b"rank ")
 }
 
-/// A line that opens or closes a table (with the state behind it), or stands alone.
+/// A line that begins or ends a table (with the state after it), or a line outside of tables.
 pub(super) fn boundary(line: &[u8]) -> Option<(TextRecord<'_>, Option<State>)> {
     let alone = match line {
         b"SITES END" => TextRecord::SitesEnd,
@@ -276,8 +276,8 @@ pub(super) fn monitor_time(line: &[u8]) -> Option<TextRecord<'_>> {
     Some(TextRecord::MonitorTime(row))
 }
 
-/// A row of `cpu=old`. A callee's name may hold blanks (Kotlin), so it ends at the first blank
-/// behind its signature's bracket.
+/// A row of `cpu=old`. A callee's name may contain blanks (Kotlin), so it ends at the first blank after the
+/// parenthesis of its signature.
 pub(super) fn old(line: &[u8]) -> Option<TextRecord<'_>> {
     let mut scan = Scan(line);
     let count = scan.number()?;

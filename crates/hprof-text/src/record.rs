@@ -1,8 +1,8 @@
-//! The records of the text form, one value per thing the agent prints.
+//! The records of the text form, one value for each item that the agent prints.
 //!
-//! Names are the file's bytes (modified UTF-8, nothing escaped), dates are the `ctime` text.
+//! Names are the file's bytes (modified UTF-8, unescaped), dates are the `ctime` text.
 
-/// One record. A table is a begin, its rows and an end, so that any number of rows streams.
+/// One record. A table is a begin, its rows and an end, so that any number of rows can be streamed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextRecord<'a> {
     /// `JAVA PROFILE 1.0.1, created …`.
@@ -29,8 +29,8 @@ pub enum TextRecord<'a> {
     Site(SiteRow<'a>),
     /// `SITES END`.
     SitesEnd,
-    /// `NATIVE BEGIN …`: our agent's table of blocks that native code allocated, in rows of SITES
-    /// whose class is the library, by live bytes.
+    /// `NATIVE BEGIN …`: the table of Tenure's agent for native memory blocks, in rows of SITES whose class is the
+    /// library, ordered by live bytes.
     NativeBegin {
         /// Mean bytes between two recorded blocks; 0 and 1 for every block.
         interval: u64,
@@ -66,7 +66,7 @@ pub enum TextRecord<'a> {
     Monitor(Monitor<'a>),
     /// `MONITOR DUMP END`.
     MonitorDumpEnd,
-    /// `LOCK TIME BEGIN (total = … ms) …`: as MONITOR TIME, of locks that are no monitors.
+    /// `LOCK TIME BEGIN (total = … ms) …`: as MONITOR TIME, for locks that are not monitors.
     LockTimeBegin {
         /// Milliseconds of all threads at locks.
         total: u64,
@@ -79,7 +79,7 @@ pub enum TextRecord<'a> {
     LockTimeEnd,
     /// `MONITOR TIME BEGIN …`.
     MonitorTimeBegin {
-        /// Milliseconds of all contention.
+        /// Milliseconds of contention, for all monitors.
         total: u64,
         /// When.
         date: &'a [u8],
@@ -90,7 +90,7 @@ pub enum TextRecord<'a> {
     MonitorTimeEnd,
     /// `HEAP DUMP BEGIN …`.
     HeapBegin {
-        /// Objects counted before the walk; the dump may hold others.
+        /// Objects counted before the walk; the dump may have others.
         objects: u64,
         /// Bytes counted before the walk.
         bytes: u64,
@@ -107,7 +107,7 @@ pub enum TextRecord<'a> {
     Class(HeapClass<'a>),
     /// `HEAP DUMP END`.
     HeapEnd,
-    /// `CLASS ESTIMATES BEGIN …`: our agent's table for sampled allocations.
+    /// `CLASS ESTIMATES BEGIN …`: the table of Tenure's agent for sampled allocations.
     EstimatesBegin {
         /// Mean bytes between two samples.
         interval: u64,
@@ -120,7 +120,7 @@ pub enum TextRecord<'a> {
     Estimate(EstimateRow<'a>),
     /// `CLASS ESTIMATES END`.
     EstimatesEnd,
-    /// `ALLOCATION STACKS BEGIN …`: our agent's table of the sampled stacks of sites.
+    /// `ALLOCATION STACKS BEGIN …`: the table of Tenure's agent for the sampled stacks of sites.
     AllocationStacksBegin {
         /// How many stacks were read.
         samples: u64,
@@ -131,7 +131,7 @@ pub enum TextRecord<'a> {
     AllocationStack(AllocationStackRow<'a>),
     /// `ALLOCATION STACKS END`.
     AllocationStacksEnd,
-    /// `JNI REFERENCES BEGIN …`: our agent's table of global references of native code.
+    /// `JNI REFERENCES BEGIN …`: the table of Tenure's agent for global references of native code.
     ReferencesBegin {
         /// Global references that exist.
         global: u64,
@@ -144,8 +144,8 @@ pub enum TextRecord<'a> {
     Reference(ReferenceRow<'a>),
     /// `JNI REFERENCES END`.
     ReferencesEnd,
-    /// `NOTE: …`: a remark of our agent about the profile, such as what was lost. Old readers skip
-    /// it, as it stands between sections.
+    /// `NOTE: …`: a remark of Tenure's agent about the profile, for example about lost data. Old readers skip it,
+    /// because it is between sections.
     Note(&'a [u8]),
 }
 
@@ -165,7 +165,7 @@ pub struct ThreadStart<'a> {
     pub object: u64,
     /// Thread serial.
     pub thread: u32,
-    /// Name, quotes and line ends included.
+    /// Name, including quotes and line ends.
     pub name: &'a [u8],
     /// Name of its group.
     pub group: &'a [u8],
@@ -197,7 +197,7 @@ pub struct Frame<'a> {
     pub line: TextLine,
 }
 
-/// What stands behind the colon of a frame.
+/// The text after the colon of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextLine {
     /// A line number.
@@ -208,7 +208,7 @@ pub enum TextLine {
     Compiled,
     /// `Native method`.
     Native,
-    /// No colon at all, as other writers of this format have it.
+    /// No colon at all, as in the output of other programs.
     Absent,
 }
 
@@ -244,14 +244,14 @@ pub struct SiteRow<'a> {
     pub class: &'a [u8],
 }
 
-/// A row of CLASS ESTIMATES. Each estimate has the ends of its 95 % interval behind it.
+/// A row of CLASS ESTIMATES. Each estimate is followed by the bounds of its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EstimateRow<'a> {
     /// Rank from 1.
     pub rank: u32,
-    /// Live bytes: estimate, lower and upper end.
+    /// Live bytes: estimate, lower and upper bound.
     pub live_bytes: [u64; 3],
-    /// Allocated bytes: estimate, lower and upper end.
+    /// Allocated bytes: estimate, lower and upper bound.
     pub allocated_bytes: [u64; 3],
     /// Allocated bytes per second.
     pub rate: u64,
@@ -264,7 +264,7 @@ pub struct EstimateRow<'a> {
 pub struct AllocationStackRow<'a> {
     /// Rank of the site by allocated bytes, from 1.
     pub rank: u32,
-    /// Percent of the site's objects: estimate, lower and upper end.
+    /// Percent of the site's objects: estimate, lower and upper bound.
     pub share: [f64; 3],
     /// How often the stack was sampled.
     pub samples: u64,
@@ -280,24 +280,24 @@ pub struct AllocationStackRow<'a> {
     pub class: &'a [u8],
 }
 
-/// A row of JNI REFERENCES: references of one kind to objects of one class, made at one stack.
+/// A row of JNI REFERENCES: references of one kind to objects of one class, created at one stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceRow<'a> {
     /// Rank from 1.
     pub rank: u32,
     /// `weak` instead of `global`.
     pub weak: bool,
-    /// Made since the recording began.
+    /// Created since the recording began.
     pub created: u64,
     /// Deleted by the program.
     pub deleted: u64,
-    /// Weak ones that exist and whose objects are gone.
+    /// Weak ones that exist and whose objects were freed.
     pub cleared: u64,
-    /// Shallow bytes of the objects of those that exist; one referred to twice counts twice.
+    /// Shallow bytes of the objects of the existing references; an object with two references counts twice.
     pub bytes: u64,
-    /// Milliseconds since the oldest that exists was made.
+    /// Milliseconds since the oldest existing one was created.
     pub oldest_ms: u64,
-    /// Serial of the thread that made the last.
+    /// Serial of the thread that created the most recent one.
     pub thread: u32,
     /// Trace serial.
     pub trace: u32,
@@ -312,9 +312,9 @@ pub enum CpuKind {
     Samples,
     /// `CPU TIME (ms)`.
     Time,
-    /// `WALL RUNNING (ms)`: elapsed time of threads that run or could.
+    /// `WALL RUNNING (ms)`: elapsed time of threads that are running or runnable.
     Running,
-    /// `WALL WAITING (ms)`: elapsed time of threads that wait.
+    /// `WALL WAITING (ms)`: elapsed time of waiting threads.
     Waiting,
 }
 
@@ -327,7 +327,7 @@ impl CpuKind {
         CpuKind::Waiting,
     ];
 
-    /// What the lines that begin and end its table begin with.
+    /// The beginning of the lines that begin and end its table.
     pub const fn title(self) -> &'static str {
         match self {
             CpuKind::Samples => "CPU SAMPLES",
@@ -368,7 +368,7 @@ pub struct OldRow<'a> {
     pub time: i64,
 }
 
-/// A thread began or ended to wait on a monitor.
+/// A thread began or stopped waiting on a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitorWait<'a> {
     /// False for `WAIT`, true for `WAITED`.
@@ -397,7 +397,7 @@ pub struct MonitorThread<'a> {
 pub struct Monitor<'a> {
     /// Class signature of its object.
     pub name: &'a [u8],
-    /// Owner and how often it entered.
+    /// Owner, and how often it has entered.
     pub owner: Option<(u32, u32)>,
     /// Threads waiting to enter; 0 is an unknown thread.
     pub waiters: Vec<u32>,
@@ -410,7 +410,7 @@ pub struct Monitor<'a> {
 pub struct Root<'a> {
     /// The object.
     pub object: u64,
-    /// Why it is one.
+    /// The kind of root.
     pub kind: RootKind<'a>,
 }
 
@@ -421,7 +421,7 @@ pub enum RootKind<'a> {
     Thread {
         /// Thread serial.
         thread: u32,
-        /// Where it was started.
+        /// Trace where it was started.
         trace: u32,
     },
     /// `<thread block>`.
@@ -433,7 +433,7 @@ pub enum RootKind<'a> {
     JniGlobal {
         /// Number of the reference within this dump.
         reference: u64,
-        /// Where the object was allocated.
+        /// Trace where the object was allocated.
         trace: u32,
     },
     /// `<JNI local ref>`.
@@ -473,7 +473,7 @@ pub struct HeapObject<'a> {
     pub id: u64,
     /// Bytes of heap.
     pub size: u64,
-    /// Where it was allocated.
+    /// Trace where it was allocated.
     pub trace: u32,
     /// Class name.
     pub class: &'a [u8],
@@ -490,7 +490,7 @@ pub struct HeapArray<'a> {
     pub id: u64,
     /// Bytes of heap (object arrays) or of elements (primitive arrays).
     pub size: u64,
-    /// Where it was allocated.
+    /// Trace where it was allocated.
     pub trace: u32,
     /// Number of elements.
     pub length: u64,
@@ -509,9 +509,9 @@ pub struct HeapClass<'a> {
     pub id: u64,
     /// Name with dots.
     pub name: &'a [u8],
-    /// Where it was loaded.
+    /// Trace where it was loaded.
     pub trace: u32,
-    /// Superclass, loader, signers and protection domain; 0 where there is none.
+    /// Superclass; 0 if there is none, as for the loader, signers and protection domain.
     pub superclass: u64,
     /// Class loader.
     pub loader: u64,

@@ -7,7 +7,7 @@ fn read(text: &str) -> (Vec<TextRecord<'_>>, Vec<String>) {
     (records, findings.collect())
 }
 
-/// These lines are records, and write back as they were.
+/// These lines are read as records, and written back unchanged.
 fn check(text: &str, count: usize) {
     let (records, findings) = read(text);
     assert_eq!(findings, Vec::<String>::new(), "{text}");

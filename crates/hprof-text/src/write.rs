@@ -1,4 +1,4 @@
-//! Records to lines: exactly the bytes the original agent prints for them.
+//! Records to lines: exactly the bytes that the original agent prints for them.
 
 use super::record::{
     AllocationStackRow, EstimateRow, Frame, Monitor, MonitorThread, MonitorWait, RankRow,
@@ -6,11 +6,11 @@ use super::record::{
 };
 use std::io::{self, Write};
 
-/// The explanation behind the header: the BSD-licensed `jvm.hprof.txt` of JDK 8, verbatim.
+/// The explanation after the header: the BSD-licensed `jvm.hprof.txt` of JDK 8, verbatim.
 pub const PRELUDE: &[u8] = include_bytes!("prelude.txt");
 
-/// Writes one record with its line ends. A table's titles come with its begin (SITES) or with the
-/// row of rank 1 (the others, which have no titles when they have no rows).
+/// Writes one record with its line ends. The titles of a table are written with its begin (SITES) or with the row of
+/// rank 1 (other tables, which have no titles when they have no rows).
 ///
 /// # Errors
 /// Those of `out`.

@@ -39,7 +39,7 @@ pub(super) fn object(out: &mut impl Write, object: &HeapObject<'_>) -> io::Resul
     for (name, target) in &object.fields {
         out.write_all(b"\t")?;
         out.write_all(name)?;
-        // A second tab keeps the column for names shorter than one tab stop.
+        // A second tab aligns the column if a name is shorter than a tab stop.
         let tabs = if name.len() < 8 { "\t\t" } else { "\t" };
         writeln!(out, "{tabs}{target:x}")?;
     }
