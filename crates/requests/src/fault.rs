@@ -1,17 +1,17 @@
-//! Why there is no answer.
+//! Faults: why a request has no answer.
 
 use heap_analysis::sets::set::SetError;
 use heap_graph::HeapError;
 use heap_query::{Place, QueryError};
 use serde::Serialize;
 
-/// What kind of fault; part of the interface.
+/// The kind of fault; part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// The parameters are invalid.
     BadRequest,
-    /// Not from our own page, or without the token.
+    /// Not from Tenure's own page, or without the token.
     Forbidden,
     /// No such view, object, class, or name in a set.
     NotFound,
@@ -21,18 +21,18 @@ pub enum FaultKind {
     NotReady,
     /// The answer is being computed: repeat the request.
     Later,
-    /// The dump cannot be used, or the answer could not be made.
+    /// The dump cannot be used, or the answer could not be computed.
     Failed,
 }
 
 /// A fault: `{"schema":"tenure.error/1","error":{"kind":..,"message":..}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// What kind.
+    /// The kind.
     pub kind: FaultKind,
-    /// In words.
+    /// Description for people.
     pub message: String,
-    /// Where in the text of a query it lies, if it lies there.
+    /// The position in the text of a query, if the fault has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Box<Place>>,
 }
@@ -43,12 +43,12 @@ impl Fault {
         Fault::new(FaultKind::BadRequest, message)
     }
 
-    /// Not from our own page, or without the token.
+    /// Not from Tenure's own page, or without the token.
     pub fn forbidden(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::Forbidden, message)
     }
 
-    /// There is no such thing.
+    /// There is no such view, object or class.
     pub fn not_found(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::NotFound, message)
     }
@@ -66,12 +66,12 @@ impl Fault {
         Fault::new(FaultKind::NotReady, message)
     }
 
-    /// Someone works on it.
+    /// The answer is being computed.
     pub fn later() -> Fault {
         Fault::new(FaultKind::Later, "this is being computed")
     }
 
-    /// It went wrong.
+    /// The dump cannot be used, or the answer could not be computed.
     pub fn failed(message: impl Into<String>) -> Fault {
         Fault::new(FaultKind::Failed, message)
     }

@@ -1,5 +1,5 @@
-//! What is requested of a view of a heap dump or a running program: its parameters ([`Params`]), why there is no answer
-//! ([`Fault`]), and how far a dump is ([`Stage`]). Pages, terminals and tools request the same.
+//! Requests for views of a heap dump or a running program: their parameters ([`Params`]), why there is no answer
+//! ([`Fault`]), and the state of opening a dump ([`Stage`]). Pages, terminals and tools share these types.
 
 mod fault;
 mod params;

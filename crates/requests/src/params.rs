@@ -1,4 +1,4 @@
-//! What is asked: the query part of an address, checked.
+//! Parameters of a request: the query part of an address, validated.
 
 use crate::fault::Fault;
 use heap_analysis::paths::Exclusions;
@@ -10,16 +10,16 @@ use hprof::NoObjectId;
 use regex::Regex;
 use std::collections::BTreeMap;
 
-/// Rows of a page when nothing else is requested.
+/// Rows of a page by default.
 pub const ROWS: usize = 100;
 
-/// Most rows of one answer.
+/// The most rows of one answer.
 pub const MOST_ROWS: usize = 1_000_000;
 
 /// Reads `5`, `0.5` or `0.5%`.
 ///
 /// # Errors
-/// A sentence that says what is expected.
+/// A sentence that describes what is expected.
 pub fn percent(text: &str) -> Result<f64, &'static str> {
     let number = text.trim().trim_end_matches('%').trim_end().parse();
     number
@@ -28,23 +28,23 @@ pub fn percent(text: &str) -> Result<f64, &'static str> {
         .ok_or("expected a percentage from 0 to 100, such as 5 or 0.5%")
 }
 
-/// The parameters, in the order of their names.
+/// The parameters, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub struct Params(BTreeMap<String, String>);
 
 impl Params {
-    /// From pairs; of a name given twice the last counts.
+    /// From pairs; if a name is given twice, the last value counts.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Params {
         Params(pairs.into_iter().filter(|(_, v)| !v.is_empty()).collect())
     }
 
-    /// From `a=1&b=2` of our own, without escapes.
+    /// From `a=1&b=2` that Tenure itself has written, without escapes.
     pub fn parse(text: &str) -> Params {
         let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
         Params::new(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())))
     }
 
-    /// One more, or another text for one of them.
+    /// Adds or replaces a parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Params {
         self.0.remove(name);
@@ -54,18 +54,18 @@ impl Params {
         self
     }
 
-    /// The text of one.
+    /// The value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// One text per question: what is equal has the same answer.
+    /// A normal form of the request: equal requests have the same key and the same answer.
     pub fn key(&self, view: &str) -> String {
         let asked: Vec<_> = self.iter().filter(|(name, _)| *name != "soon").collect();
         format!("{view} {asked:?}")
     }
 
-    /// All of them.
+    /// All parameters.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
@@ -87,7 +87,7 @@ impl Params {
         self.get(name).map_or(Ok(default), read)
     }
 
-    /// One of some words.
+    /// One of several words.
     pub fn one_of(
         &self,
         name: &str,
@@ -108,12 +108,12 @@ impl Params {
         matches!(self.get(name), Some("1" | "true"))
     }
 
-    /// Where the page begins.
+    /// The index of the first row of the page.
     pub fn offset(&self) -> Result<usize, Fault> {
         self.number("offset", 0)
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn limit(&self, default: usize) -> Result<usize, Fault> {
         Ok(self.number("limit", default)?.min(MOST_ROWS))
     }
@@ -128,13 +128,13 @@ impl Params {
             .map_err(|error| Fault::bad(format!("{name}: {error}")))
     }
 
-    /// The object that `id` names.
+    /// The object with the id in the parameter `id`.
     pub fn object(&self, heap: &Heap) -> Result<ObjIdx, Fault> {
         self.optional_object(heap)?
             .ok_or_else(|| Fault::bad("id is missing: expected an object id such as 0x7f001000"))
     }
 
-    /// The object that `id` names, if it is given.
+    /// The object with the id in the parameter `id`, if it is given.
     pub fn optional_object(&self, heap: &Heap) -> Result<Option<ObjIdx>, Fault> {
         let Some(text) = self.get("id") else {
             return Ok(None);
@@ -147,13 +147,13 @@ impl Params {
             .ok_or_else(|| Fault::not_found(format!("no object {id} in this dump")))
     }
 
-    /// The set that `set` names.
+    /// The set in the parameter `set`.
     pub fn set(&self) -> Result<Option<SetSpec>, Fault> {
         let parse = |text: &str| text.parse::<SetSpec>().map_err(Fault::from);
         self.get("set").map(parse).transpose()
     }
 
-    /// `by`.
+    /// The parameter `by`.
     pub fn by(&self) -> Result<GroupBy, Fault> {
         Ok(match self.get("by") {
             None | Some("class") => GroupBy::Class,
@@ -170,7 +170,7 @@ impl Params {
         })
     }
 
-    /// `sort`.
+    /// The parameter `sort`.
     pub fn sort(&self) -> Result<SortBy, Fault> {
         Ok(match self.get("sort") {
             None | Some("retained") => SortBy::Retained,
@@ -185,7 +185,7 @@ impl Params {
         })
     }
 
-    /// The exclusions to try one after the other: those of `exclude`, else all and then none.
+    /// The exclusions to try one after the other: those in `exclude`; without it, all and then none.
     pub fn exclusions(&self) -> Result<Vec<Exclusions>, Fault> {
         Exclusions::to_try(self.get("exclude"))
             .map_err(|error| Fault::bad(format!("exclude={error}")))

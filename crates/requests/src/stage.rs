@@ -1,17 +1,17 @@
-//! How far a dump is.
+//! The progress of opening a heap dump.
 
 use serde::Serialize;
 
-/// How far the opening of a heap dump is.
+/// The stage of opening a heap dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Reading the file.
     #[default]
     Opening,
-    /// Every question is answered, except those that need the referrers.
+    /// All views work, except those that need the referrers.
     Indexed,
-    /// Every question is answered.
+    /// All views work.
     Ready,
     /// The file cannot be used.
     Failed,
