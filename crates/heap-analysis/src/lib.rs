@@ -13,13 +13,13 @@
 //! # }
 //! ```
 //!
-//! A folder per kind of question:
+//! A folder per topic:
 //!
-//! * [`objects`]: one object, how it is named and what is in it.
+//! * [`objects`]: one object, its name and contents.
 //! * [`tables`]: the whole heap as tables and trees.
 //! * [`leaks`]: leak suspects.
 //! * [`paths`]: what keeps an object, or many, alive.
-//! * [`sets`]: chosen objects, the answer to one question as the input of the next.
+//! * [`sets`]: chosen objects, so that one analysis can use the result of another.
 //! * [`strings`], [`collections`], [`waste`]: analyses of contents.
 //! * [`android`]: heaps of ART, bitmaps, destroyed activities, fragments and services.
 //! * [`compare`]: several dumps, and rules for builds.

@@ -53,7 +53,7 @@ pub enum QueryError {
     Text {
         /// What is wrong.
         message: String,
-        /// Where.
+        /// The position.
         place: Place,
     },
     /// The query failed while it ran.

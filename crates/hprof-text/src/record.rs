@@ -20,7 +20,7 @@ pub enum TextRecord<'a> {
     Trace(Trace<'a>),
     /// `SITES BEGIN …`.
     SitesBegin {
-        /// What the rows are sorted by.
+        /// The order of the rows.
         order: SiteOrder,
         /// When.
         date: &'a [u8],
@@ -122,7 +122,7 @@ pub enum TextRecord<'a> {
     EstimatesEnd,
     /// `ALLOCATION STACKS BEGIN …`: the table of Tenure's agent for the sampled stacks of sites.
     AllocationStacksBegin {
-        /// How many stacks were read.
+        /// Number of stacks that were read.
         samples: u64,
         /// When.
         date: &'a [u8],

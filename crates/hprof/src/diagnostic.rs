@@ -118,7 +118,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// How many findings of one kind are kept in full.
+    /// The most findings of one kind that are kept.
     pub const PER_KIND: usize = 20;
 
     /// Adds a finding.

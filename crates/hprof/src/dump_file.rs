@@ -45,7 +45,7 @@ pub struct FileMap {
     pub header: Header,
     /// All heap segments in file order.
     pub segments: Vec<Segment>,
-    /// How many records of each tag byte there are.
+    /// Number of records of each tag byte.
     pub records: Vec<(u8, u64)>,
     /// The findings.
     pub diagnostics: Diagnostics,

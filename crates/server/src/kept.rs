@@ -19,7 +19,7 @@ pub struct Kept {
     pub answer: String,
 }
 
-/// The file with the answers about a heap, for one kind of questions.
+/// The file with the answers about a heap, for one kind of question.
 pub struct KeptAnswers {
     path: PathBuf,
     /// The first line: the dump, index and build that the answers belong to.

@@ -96,7 +96,7 @@ fn buffer(heap: &Heap, bitmap: ObjIdx) -> Option<&[u8]> {
     }
 }
 
-/// What a bitmap shows.
+/// The picture of a bitmap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Picture {
     /// The bitmap.

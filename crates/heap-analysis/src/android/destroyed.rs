@@ -31,7 +31,7 @@ pub struct Destroyed {
     /// LeakCanary's key of the reference that watches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The shortest way from a root by strong references; from a JNI global only if there is no other.
+    /// The shortest path from a root by strong references; from a JNI global only if there is no other.
     pub path: Path,
 }
 

@@ -49,7 +49,7 @@ pub struct Android {
     pub destroyed: Vec<Destroyed>,
     /// Native memory by class, most first.
     pub native: Vec<NativeRow>,
-    /// Sum of it.
+    /// Sum of the native memory of all classes.
     pub native_bytes: Bytes,
     /// Bitmaps, largest first.
     pub bitmaps: Vec<Bitmap>,

@@ -16,7 +16,7 @@ pub struct Content {
     pub value: Option<ObjectRef>,
 }
 
-/// What is in a collection.
+/// The contents of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contents {
     /// The collection.

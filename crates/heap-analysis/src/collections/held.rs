@@ -49,10 +49,10 @@ impl Form {
     }
 }
 
-/// What is in a collection.
+/// The contents of a collection.
 #[derive(Debug)]
 pub struct Held {
-    /// What it is.
+    /// The form of the collection.
     pub form: Form,
     /// The entries; for a set that is backed by a map, those of the map.
     rows: Vec<Entry>,

@@ -28,7 +28,7 @@ use std::cmp::Reverse;
 pub struct CollectionOptions {
     /// Include unreachable collections.
     pub all: bool,
-    /// At most so many rows.
+    /// The most rows.
     pub top: Option<usize>,
 }
 
@@ -40,54 +40,54 @@ pub const SIZE_BOUNDS: [u64; 9] = [0, 1, 4, 8, 16, 64, 256, 1024, 16384];
 pub struct CollectionRow {
     /// The class.
     pub class: String,
-    /// What it is.
+    /// The kind of collection.
     pub kind: CollectionKind,
-    /// How many.
+    /// Number of collections.
     pub objects: u64,
-    /// Bytes of them, with their backing arrays and wrapped collections.
+    /// Their bytes, with those of backing arrays and wrapped collections.
     pub bytes: Bytes,
     /// Elements in all of them.
     pub elements: u64,
-    /// Those without elements, and their bytes.
+    /// Number of collections without elements.
     pub empty: u64,
-    /// See `empty`.
+    /// Bytes of collections without elements.
     pub empty_bytes: Bytes,
-    /// Those with one element.
+    /// Number of collections with one element.
     pub single: u64,
-    /// What these take more than an array of one reference.
+    /// Bytes that collections with one element take beyond an array of one reference.
     pub single_bytes: Bytes,
-    /// How many have a size up to 0, 1, 4, 8, 16, 64, 256, 1024, 16384, and above.
+    /// Number of collections by size: up to 0, 1, 4, 8, 16, 64, 256, 1024, 16384 elements, and above.
     pub sizes: [u64; 10],
-    /// How many of those with an array are filled up to 20, 40, 60, 80 and 100 %.
+    /// Number of collections with an array, by fill: up to 20, 40, 60, 80 and 100 %.
     pub fill: [u64; 5],
-    /// What trimming the arrays would free.
+    /// Bytes that trimming the arrays would free.
     pub unused: Bytes,
     /// Entries behind another one in the same bucket.
     pub collided: u64,
-    /// The one with most elements.
+    /// Id of the collection with most elements.
     pub largest: Address,
-    /// Its size.
+    /// Number of its elements.
     pub largest_size: u64,
 }
 
 /// All classes of collections, most unused bytes first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Collections {
-    /// Collections.
+    /// Number of collections.
     pub objects: u64,
     /// Their bytes, as in the rows.
     pub bytes: Bytes,
-    /// Elements.
+    /// Number of elements.
     pub elements: u64,
-    /// Empty ones.
+    /// Number of empty collections.
     pub empty: u64,
-    /// Bytes of those.
+    /// Bytes of empty collections.
     pub empty_bytes: Bytes,
-    /// Those with one element.
+    /// Number of collections with one element.
     pub single: u64,
-    /// What these take more than an array of one reference.
+    /// Bytes that collections with one element take beyond an array of one reference.
     pub single_bytes: Bytes,
-    /// What trimming would free.
+    /// Bytes that trimming the arrays would free.
     pub unused: Bytes,
     /// The rows.
     pub rows: Vec<CollectionRow>,
@@ -237,7 +237,7 @@ impl ContentVisitor for FillPass<'_> {
     }
 }
 
-/// What is known about one collection.
+/// The sizes of one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Filled {
     size: u64,

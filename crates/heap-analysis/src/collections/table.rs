@@ -24,7 +24,7 @@ pub enum TableError {
     },
 }
 
-/// What a collection is shown as.
+/// The kind of a collection in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectionKind {
@@ -47,9 +47,9 @@ pub enum CollectionKind {
 pub struct CollectionSpec {
     /// The class; one `*` stands for any characters.
     pub class: String,
-    /// What it is.
+    /// The kind of collection.
     pub kind: CollectionKind,
-    /// Where the number of elements is.
+    /// The source of the number of elements.
     #[serde(default)]
     pub size: String,
     /// Objects whose `value` is added to the size.
@@ -183,7 +183,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Where a collection's size comes from.
+/// The source of a collection's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     Field(Place),

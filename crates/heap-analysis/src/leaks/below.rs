@@ -10,13 +10,13 @@ use std::cmp::Reverse;
 /// The number and retained size of objects of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sum {
-    /// What they retain.
+    /// Their retained size.
     pub retained: u64,
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
 }
 
-/// What is below an object.
+/// The objects below an object in the dominator tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Below {
     /// The largest objects, largest first.

@@ -37,7 +37,7 @@ pub struct LeakOptions {
     pub big_drop: f64,
     /// Share of the instances of a class suspect that a common path must cover.
     pub group_ratio: f64,
-    /// Most instances of a class suspect that paths are computed for.
+    /// The most instances of a class suspect whose paths are searched.
     pub max_paths: usize,
     /// Find the accumulation points of class suspects too (needs inbound references).
     pub deep: bool,
@@ -55,7 +55,7 @@ impl Default for LeakOptions {
     }
 }
 
-/// Most parts of an accumulation point that are named.
+/// The most parts of an accumulation point that are named.
 const PARTS: usize = 8;
 
 /// Nodes of a collection that are examined, and objects below each.
@@ -67,7 +67,7 @@ const PART: f64 = 0.02;
 /// The most levels from a suspect down to an accumulation point.
 pub const MAX_LEVELS: usize = 1000;
 
-/// What a suspect is.
+/// The kind of a suspect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuspectKind {
@@ -77,7 +77,7 @@ pub enum SuspectKind {
     Class,
 }
 
-/// Where a suspect's memory accumulates.
+/// The place where a suspect's memory accumulates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccumulationPoint {
     /// The object.
@@ -87,7 +87,7 @@ pub struct AccumulationPoint {
     /// The class that it represents, if it is a class object; or another readable value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// What it retains.
+    /// Its retained size.
     pub retained: Bytes,
     /// Number of objects directly below it in the dominator tree.
     pub dominated: u64,
@@ -97,7 +97,7 @@ pub struct AccumulationPoint {
     /// The largest of them, as far as one matters by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// The stacks that allocated what it is full of, by a sample; only if the dump knows them.
+    /// The stacks that allocated most of its contents, by a sample; only if the dump has stacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_by: Option<AllocatedBy>,
 }
@@ -115,11 +115,11 @@ pub struct Part {
 /// The class that an accumulation point is full of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PiledClass {
-    /// Its name.
+    /// Name of the class.
     pub class: String,
     /// Number of objects.
     pub objects: u64,
-    /// What they retain.
+    /// Their retained size.
     pub retained: Bytes,
     /// For nodes and entries of the platform's collections, whose class explains nothing: the class that most of their
     /// memory is in.
@@ -136,10 +136,10 @@ pub struct Suspect {
     pub class: String,
     /// The object; for a class suspect the class object.
     pub object: Address,
-    /// Readable value of a single object: thread name, class it stands for.
+    /// Readable value of a single object: the name of a thread, the class that a class object represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// What it retains.
+    /// Its retained size.
     pub retained: Bytes,
     /// Share of the reachable heap, 0 to 1.
     pub share: f64,
@@ -147,7 +147,7 @@ pub struct Suspect {
     pub instances: u64,
     /// Loader that defined the class, 0 for the boot loader.
     pub loader: Address,
-    /// Where the memory accumulates, if there is one such place.
+    /// The place where the memory accumulates, if there is one.
     pub accumulation_point: Option<AccumulationPoint>,
     /// There is no such place because the suspect is the head of a chain of more than 1000 objects ([`MAX_LEVELS`]):
     /// the class of the chain's links.
@@ -175,14 +175,14 @@ pub struct Suspect {
     pub stack: Vec<String>,
 }
 
-/// Objects of a class whose name does not show who made them, held from many places.
+/// Objects of a class whose name does not show which code created them, held from many places.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scattered {
     /// The class.
     pub class: String,
-    /// How many of its objects no single object holds.
+    /// Number of its objects that no single object holds.
     pub objects: u64,
-    /// What they retain.
+    /// Their retained size.
     pub retained: Bytes,
     /// Share of the reachable heap, 0 to 1.
     pub share: f64,

@@ -1,4 +1,4 @@
-//! How a thread keeps what a path leads to: a local variable of a frame, or a thread-local variable.
+//! How a thread holds the object that a path leads to: by a local variable of a frame, or by a thread-local variable.
 
 use crate::objects::describe::thread_name;
 use crate::objects::fields::field_ref;

@@ -6,7 +6,7 @@ use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// Most stacks that are listed.
+/// The most stacks that are listed.
 const SITES: usize = 3;
 
 /// The stacks that allocated the objects of a class, among those that were examined.
@@ -14,9 +14,9 @@ const SITES: usize = 3;
 pub struct AllocatedBy {
     /// Class of the objects.
     pub class: String,
-    /// How many objects were examined.
+    /// Number of objects that were examined.
     pub objects: u64,
-    /// How many of them carry a stack.
+    /// Number of them with a known stack.
     pub with_stack: u64,
     /// The stacks that allocated most bytes, at most three.
     pub sites: Vec<AllocationSite>,
@@ -29,7 +29,7 @@ pub struct AllocationSite {
     pub trace: u32,
     /// Objects it allocated, of those that were examined.
     pub objects: u64,
-    /// Their own size.
+    /// Their shallow size.
     pub shallow: Bytes,
     /// Frames, innermost first.
     pub frames: Vec<String>,

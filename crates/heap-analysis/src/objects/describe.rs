@@ -31,14 +31,14 @@ pub struct ObjectRef {
     pub object: Address,
     /// Its class; `java.lang.Class` for class objects.
     pub class: String,
-    /// What it is.
+    /// The kind of object.
     pub kind: ObjectKind,
     /// A readable value: text, thread name, size; for a class object the class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Its own size.
+    /// Its shallow size.
     pub shallow: Bytes,
-    /// What would be freed with it; 0 when it is unreachable.
+    /// Its retained size: the bytes that would be freed with it; 0 when it is unreachable.
     pub retained: Bytes,
 }
 

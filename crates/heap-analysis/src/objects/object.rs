@@ -14,7 +14,7 @@ use serde::Serialize;
 /// How much to include.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectOptions {
-    /// At most so many elements, references and dominated objects each.
+    /// The most elements, references and dominated objects, each.
     pub limit: usize,
     /// Look up who refers to it (needs inbound references).
     pub inbound: bool,
@@ -47,10 +47,10 @@ pub struct Slot {
 /// An object that refers to this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Referrer {
-    /// It.
+    /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Its field that does.
+    /// The field of that object that has the reference.
     pub field: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct ObjectDetails {
     pub object: ObjectRef,
     /// True when a root reaches it.
     pub reachable: bool,
-    /// Kinds of the root records that name it.
+    /// Kinds of the root records for it.
     pub roots: Vec<String>,
     /// Android heap.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,15 +100,15 @@ pub struct ObjectDetails {
     pub statics: Vec<Slot>,
     /// The objects that refer to it.
     pub inbound: Vec<Referrer>,
-    /// How many do in all; `None` when that was not looked up.
+    /// Total number of objects that refer to it; `null` when that was not looked up.
     pub inbound_count: Option<u64>,
     /// From the top of the dominator tree down to it.
     pub dominators: Vec<Step>,
     /// The largest objects that it dominates directly.
     pub dominated: Vec<ObjectRef>,
-    /// How many it does in all.
+    /// Total number of objects that it dominates directly.
     pub dominated_count: u64,
-    /// The stack that allocated it, if the dump knows.
+    /// The stack that allocated it, if the dump has it.
     pub allocated_at: Vec<String>,
 }
 

@@ -278,7 +278,7 @@ pub struct MergedNode {
     pub field: Option<String>,
     /// How many of the requested objects are reached through here.
     pub targets: u64,
-    /// What those retain together: the sum over those that no other of them dominates.
+    /// The size that those targets retain together: the sum over those that no other of them dominates.
     pub targets_retained: Bytes,
     /// True for one of the requested objects itself.
     pub is_target: bool,
@@ -297,7 +297,7 @@ pub struct MergedPaths {
     pub class: String,
     /// Reachable objects of it.
     pub objects: u64,
-    /// How many of them were followed.
+    /// Number of objects whose paths were searched.
     pub followed: u64,
     /// How many of these no path leads to (with the exclusions).
     pub without_path: u64,
@@ -310,7 +310,7 @@ pub struct MergedPaths {
     pub omitted: u64,
 }
 
-/// How much of the merged tree to give.
+/// How much of the merged tree to return.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedOptions {
     /// The most objects to follow; of more, an even sample.

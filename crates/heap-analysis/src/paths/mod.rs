@@ -83,10 +83,10 @@ impl Exclusions {
     }
 }
 
-/// What to look for.
+/// Options of a search for paths.
 #[derive(Clone, Copy, Debug)]
 pub struct PathOptions {
-    /// How many paths; the shortest ones first.
+    /// Number of paths; the shortest ones first.
     pub count: usize,
     /// References that paths do not use.
     pub exclude: Exclusions,

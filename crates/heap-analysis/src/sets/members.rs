@@ -21,7 +21,7 @@ pub struct Objects {
     pub set: String,
     /// Sums over the whole set.
     pub total: Total,
-    /// How many objects come before this page.
+    /// Number of objects before this page.
     pub offset: u64,
     /// The page.
     pub rows: Vec<Member>,
@@ -111,7 +111,7 @@ pub fn total(heap: &Heap, set: &Selection) -> Total {
     }
 }
 
-/// What to list of a set.
+/// The order and range of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageOptions {
     /// The order.

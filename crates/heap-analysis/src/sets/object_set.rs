@@ -90,7 +90,7 @@ pub(crate) fn unzip<A, B>(walked: Vec<Both<A, B>>) -> (Vec<A>, Vec<B>) {
     walked.into_iter().map(|b| (b.0, b.1)).unzip()
 }
 
-/// Where a field is in the bytes of an instance.
+/// The position of a field in the bytes of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) kind: BasicType,

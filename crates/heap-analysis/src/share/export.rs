@@ -51,7 +51,7 @@ pub struct Column {
 /// A table, or a piece of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name; also the folder it goes to.
+    /// Its name, which is also the name of its folder.
     pub name: &'static str,
     /// Columns of one length.
     pub columns: Vec<Column>,

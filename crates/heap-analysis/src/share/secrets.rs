@@ -188,7 +188,7 @@ fn luhn(text: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// What was found in one place.
+/// A secret in one text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Secret {
     /// The rule, or `field NAME`, `key NAME`.
@@ -208,7 +208,7 @@ pub struct Secret {
 pub struct Secrets {
     /// Texts that were searched.
     pub searched: u64,
-    /// How many by rule.
+    /// Number of secrets by rule.
     pub rules: BTreeMap<String, u64>,
     /// The secrets by rule and object, one per array and rule.
     pub found: Vec<Secret>,

@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 pub struct StringOptions {
     /// Include unreachable strings.
     pub all: bool,
-    /// At most so many rows; `None` for all.
+    /// The most rows; `None` for all.
     pub top: Option<usize>,
     /// Name the fields that hold duplicates (one more walk).
     pub holders: bool,
@@ -40,7 +40,7 @@ pub struct FoundString {
     pub text: String,
     /// Own size.
     pub shallow: Bytes,
-    /// What it retains.
+    /// Its retained size.
     pub retained: Bytes,
 }
 
@@ -62,7 +62,7 @@ pub struct FoundStrings {
 pub struct Holder {
     /// `Class.field`; the class alone for array elements.
     pub field: String,
-    /// How many references to the copies it has.
+    /// Number of references to the copies.
     pub count: u64,
     /// What the copies that it refers to waste; a copy that two fields hold counts for both.
     pub bytes: Bytes,
@@ -75,7 +75,7 @@ pub struct Duplicate {
     pub text: String,
     /// Its length in characters.
     pub length: u64,
-    /// How many strings have it.
+    /// Number of strings with this text.
     pub count: u64,
     /// Bytes of all of them, with their arrays.
     pub bytes: Bytes,
@@ -84,7 +84,7 @@ pub struct Duplicate {
     /// The fields that hold them, most copies first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
-    /// One of them.
+    /// Id of one of them.
     pub example: Address,
 }
 

@@ -56,7 +56,7 @@ pub struct ClassPath {
     pub objects: u64,
     /// Sizes of the objects of this node alone.
     pub own: Bytes,
-    /// What they retain.
+    /// Their retained size.
     pub retained: Bytes,
 }
 

@@ -40,7 +40,7 @@ pub struct TreeNode {
     pub share: f64,
     /// Number of objects it dominates directly.
     pub dominated: u64,
-    /// How many of them are not in the list because of `top`; all of them at the last level.
+    /// Number of these objects that are not in the list because of `top`; all of them at the last level.
     pub omitted: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct DominatorTree {
     pub total: Bytes,
     /// Number of objects directly below the start.
     pub dominated: u64,
-    /// How many of them are not in the list.
+    /// Number of these objects that are not in the list.
     pub omitted: u64,
     /// Nodes in pre-order.
     pub nodes: Vec<TreeNode>,
@@ -106,11 +106,11 @@ pub struct DominatorGroup {
     /// The group.
     #[serde(flatten)]
     pub key: GroupKey,
-    /// How many objects of the group are at the top of the tree.
+    /// Number of objects of the group at the top of the tree.
     pub objects: u64,
-    /// Their own size.
+    /// Their shallow size.
     pub shallow: Bytes,
-    /// What they retain.
+    /// Their retained size.
     pub retained: Bytes,
     /// Share of the reachable heap, 0 to 1.
     pub share: f64,

@@ -32,9 +32,9 @@ pub enum GroupBy {
 pub enum GroupKey {
     /// A class.
     Class {
-        /// Its name.
+        /// Name of the class.
         class: String,
-        /// Its id.
+        /// Id of the class object.
         class_id: Address,
     },
     /// A class loader.
@@ -46,12 +46,12 @@ pub enum GroupKey {
     },
     /// A package.
     Package {
-        /// Its name, empty for none.
+        /// Name of the package, empty for the unnamed one.
         package: String,
     },
     /// An Android heap.
     Heap {
-        /// Its name.
+        /// Name of the heap.
         heap: String,
     },
     /// An allocation site.

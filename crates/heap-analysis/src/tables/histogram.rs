@@ -38,7 +38,7 @@ pub struct HistogramOptions {
     pub sort: SortBy,
     /// Rows to leave out at the beginning.
     pub skip: usize,
-    /// At most so many rows; `None` for all.
+    /// The most rows; `None` for all.
     pub top: Option<usize>,
     /// Include unreachable objects.
     pub all: bool,
@@ -54,9 +54,9 @@ pub struct HistogramRow {
     pub key: GroupKey,
     /// Number of objects.
     pub objects: u64,
-    /// Sum of their own sizes.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// What they retain together, if it was computed.
+    /// The size that they retain together, if it was computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained: Option<Bytes>,
 }

@@ -20,11 +20,11 @@ pub struct Loader {
     pub classes: u64,
     /// Reachable objects of those classes, and their class objects.
     pub objects: u64,
-    /// Their own size.
+    /// Their shallow size.
     pub shallow: Bytes,
-    /// What all of them retain together, as in the histogram by loader and in `top`.
+    /// The size that all of them retain together, as in the histogram by loader and in `top`.
     pub retained: Option<Bytes>,
-    /// What the loader object retains; `None` for the boot loader.
+    /// Retained size of the loader object; `null` for the boot loader.
     pub loader_retained: Option<Bytes>,
     /// True when no root reaches it, although its classes are still in the dump.
     pub unreachable: bool,
@@ -35,9 +35,9 @@ pub struct Loader {
 pub struct DuplicateClass {
     /// The name.
     pub class: String,
-    /// How many classes of that name there are.
+    /// Number of classes with that name.
     pub count: u64,
-    /// Their reachable objects.
+    /// Number of their reachable objects.
     pub objects: u64,
     /// The loaders.
     pub loaders: Vec<Address>,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct RootOptions {
     /// Only roots of this kind.
     pub kind: Option<HeapTag>,
-    /// At most so many classes and objects per kind.
+    /// The most classes and objects per kind.
     pub top: usize,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Reachable {
     /// Number.
     pub objects: u64,
-    /// Their own sizes.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
 }
 
@@ -19,7 +19,7 @@ pub struct Reachable {
 pub struct AndroidHeap {
     /// Number of objects.
     pub objects: u64,
-    /// Their own sizes.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
 }
 
@@ -36,7 +36,7 @@ pub struct FileSummary {
     pub bytes: u64,
     /// Which snapshot of the file, from 1.
     pub snapshot: u32,
-    /// How many snapshots the file has.
+    /// Number of snapshots in the file.
     pub snapshots: u32,
     /// Top-level records by name.
     pub records: BTreeMap<String, u64>,
@@ -52,7 +52,7 @@ pub struct FileSummary {
     pub objects: ObjectCounts,
     /// Size of all objects.
     pub shallow: Bytes,
-    /// What roots reach.
+    /// The objects that roots reach.
     pub reachable: Reachable,
     /// Android heaps.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

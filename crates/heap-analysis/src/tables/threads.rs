@@ -13,9 +13,9 @@ use serde::Serialize;
 /// What to include.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadOptions {
-    /// At most so many locals per frame.
+    /// The most local variables per frame.
     pub locals: usize,
-    /// At most so many threads, largest first; `None` for all.
+    /// The most threads, largest first; `None` for all.
     pub top: Option<usize>,
 }
 
@@ -75,9 +75,9 @@ pub struct Thread {
 /// Virtual threads with the same stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VirtualGroup {
-    /// How many.
+    /// Number of threads.
     pub threads: u64,
-    /// What they retain together.
+    /// The size that they retain together.
     pub retained: Bytes,
     /// The stack, innermost frame first; empty when the dump does not have it.
     pub stack: Vec<String>,

@@ -13,9 +13,9 @@ use serde::Serialize;
 /// What counts as large.
 #[derive(Clone, Copy, Debug)]
 pub struct TopOptions {
-    /// Only what retains more than this many percent of the reachable heap.
+    /// The percentage of the reachable heap that a row must exceed.
     pub threshold: f64,
-    /// At most so many rows per table; `None` for all.
+    /// The most rows per table; `None` for all.
     pub top: Option<usize>,
 }
 

@@ -16,7 +16,7 @@ pub struct Area {
     pub parent: Option<u32>,
     /// The object; `None` for many small ones together.
     pub object: Option<Address>,
-    /// How many objects the area stands for, without what they dominate.
+    /// Number of objects in the area, without those that they dominate.
     pub objects: u64,
     /// Class or `class X`; empty for small objects of several classes.
     pub name: String,

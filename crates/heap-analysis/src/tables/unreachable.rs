@@ -13,7 +13,7 @@ pub struct Unreachable {
     pub rows: Vec<HistogramRow>,
     /// Rows that were left out.
     pub omitted_rows: u64,
-    /// All of it.
+    /// Sums over all unreachable objects.
     pub total: Total,
     /// Share of all objects' size, 0 to 1.
     pub share: f64,

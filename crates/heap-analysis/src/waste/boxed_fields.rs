@@ -17,17 +17,17 @@ const OF_THE_JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 pub struct BoxedField {
     /// The class that declares it.
     pub class: String,
-    /// Its name.
+    /// Name of the field.
     pub field: String,
-    /// What it holds, `java.lang.Integer`.
+    /// The box class, `java.lang.Integer`.
     pub holds: String,
-    /// What it could be, `int`.
+    /// The primitive type that it could have, `int`.
     pub primitive: &'static str,
     /// Instances that have it, those of subclasses too.
     pub instances: u64,
     /// Boxes that nothing but these instances keeps.
     pub boxes: u64,
-    /// Their size, less what the primitive takes more than the reference.
+    /// Size of the boxes, minus the additional size of the primitive over the reference.
     pub wasted: Bytes,
 }
 

@@ -24,7 +24,7 @@ pub struct BoxedRow {
     pub bytes: Bytes,
     /// Different values.
     pub distinct: u64,
-    /// What one object per value would save.
+    /// Bytes that one object per value would save.
     pub wasted: Bytes,
 }
 
@@ -33,9 +33,9 @@ pub struct BoxedRow {
 pub struct ZeroField {
     /// The class that declares it.
     pub class: String,
-    /// Its name.
+    /// Name of the field.
     pub field: String,
-    /// Its type.
+    /// Type of the field.
     pub kind: &'static str,
     /// Instances that have it, those of subclasses too.
     pub instances: u64,

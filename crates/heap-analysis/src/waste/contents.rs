@@ -27,12 +27,12 @@ pub struct ArrayContents {
     pub constant_bytes: Bytes,
     /// Arrays of which at least the last half is 0, but not all.
     pub zero_tail: u64,
-    /// What arrays without that tail would save.
+    /// Bytes that arrays without that tail would save.
     pub zero_tail_bytes: Bytes,
     /// char, short, int and long arrays, not all 0, whose elements fit half the width (chars
     /// below 256; whole numbers by sign extension).
     pub narrow: u64,
-    /// What arrays of half the width would save.
+    /// Bytes that arrays of half the width would save.
     pub narrow_bytes: Bytes,
 }
 

@@ -17,15 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct EqualRow {
     /// Their class.
     pub class: String,
-    /// How many.
+    /// Number of equal objects.
     pub count: u64,
     /// Their shallow size.
     pub bytes: Bytes,
     /// The size of all copies but one.
     pub wasted: Bytes,
-    /// The first of them.
+    /// Id of the first of them.
     pub example: Address,
-    /// Its readable value.
+    /// The readable value of that object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct Equals {
     pub objects: u64,
     /// Groups of them.
     pub distinct: u64,
-    /// What the copies waste.
+    /// Bytes that the copies waste.
     pub wasted: Bytes,
     /// The rows.
     pub rows: Vec<EqualRow>,

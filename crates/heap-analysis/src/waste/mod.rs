@@ -46,7 +46,7 @@ use std::cmp::Reverse;
 pub struct WasteOptions {
     /// Include unreachable objects.
     pub all: bool,
-    /// At most so many rows per table.
+    /// The most rows per table.
     pub top: Option<usize>,
     /// Name the fields that hold the copies (the third walk).
     pub holders: bool,
@@ -71,7 +71,7 @@ impl Default for WasteOptions {
 /// One kind of waste.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasteKind {
-    /// Its name, as the fields of [`Waste`] are called.
+    /// Its name, which is the name of a field of [`Waste`].
     pub kind: &'static str,
     /// Objects (or, for fields, instances) concerned.
     pub objects: u64,

@@ -8,7 +8,7 @@ use hprof::{BasicType, Bytes, IdSize, ObjectId};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// Where the memory of a buffer comes from.
+/// The origin of a buffer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BufferOrigin {
@@ -31,7 +31,7 @@ pub struct Buffer {
     pub class: String,
     /// Bytes of native memory.
     pub capacity: Bytes,
-    /// Where the memory comes from.
+    /// The origin of the memory.
     pub origin: BufferOrigin,
     /// False when nothing reaches it.
     pub reachable: bool,

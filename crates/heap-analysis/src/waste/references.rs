@@ -23,7 +23,7 @@ pub struct ReferenceRow {
     /// Those whose referent is reached only through the reference itself, not through other objects that the reference
     /// holds.
     pub only: u64,
-    /// What those referents retain.
+    /// Retained size of those referents.
     pub only_retained: Bytes,
 }
 
@@ -188,9 +188,9 @@ pub struct WeakMapRow {
     pub key: String,
     /// Entries that can never be freed.
     pub entries: u64,
-    /// What they retain.
+    /// Their retained size.
     pub retained: Bytes,
-    /// One of them.
+    /// Id of one of them.
     pub example: Address,
 }
 
@@ -203,7 +203,7 @@ pub struct WeakMaps {
     pub skipped: u64,
     /// Entries whose value holds the key, over at most 1000 objects.
     pub entries: u64,
-    /// What those entries retain.
+    /// Retained size of those entries.
     pub retained: Bytes,
     /// The rows, most bytes first.
     pub rows: Vec<WeakMapRow>,

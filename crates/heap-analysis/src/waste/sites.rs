@@ -21,11 +21,11 @@ pub struct WasteSite {
     pub field: Option<String>,
     /// Objects that the program could do without, or could make smaller.
     pub objects: u64,
-    /// What that would save.
+    /// Bytes that this would save.
     pub wasted: Bytes,
-    /// One of them.
+    /// Id of one of them.
     pub example: Address,
-    /// Its readable value.
+    /// The readable value of that object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Serial of the trace in the dump; 0 for none.

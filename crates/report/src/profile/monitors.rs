@@ -23,7 +23,7 @@ pub struct WaitRow {
     pub class: String,
     /// Name of the thread.
     pub thread: String,
-    /// How many waits.
+    /// Number of waits.
     pub waits: u64,
     /// Nanoseconds of all.
     pub total_ns: u64,
@@ -47,7 +47,7 @@ pub struct ThreadRow {
     pub thread: String,
     /// `R`, `MW`, `CW`, as in the text form.
     pub status: String,
-    /// Where it was, innermost first.
+    /// Its stack, innermost frame first.
     pub frames: Vec<String>,
 }
 

@@ -11,17 +11,17 @@ pub struct ReferenceRow {
     pub kind: &'static str,
     /// Class of the objects.
     pub class: String,
-    /// Made since the recording began.
+    /// Number of references created since the recording began.
     pub created: u64,
-    /// Deleted by the program.
+    /// Number of references that the program deleted.
     pub deleted: u64,
-    /// Those that exist.
+    /// Number of references that exist.
     pub remaining: u64,
     /// Weak ones that exist and whose objects were freed.
     pub cleared: u64,
     /// Shallow bytes of the objects, one for each reference.
     pub bytes: u64,
-    /// Milliseconds since the oldest that exists was made.
+    /// Milliseconds since the oldest existing one was created.
     pub oldest_ms: u64,
     /// Frames, innermost first.
     pub frames: Vec<String>,

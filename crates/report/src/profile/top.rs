@@ -51,7 +51,7 @@ pub struct MethodRow {
     pub method: String,
     /// Cost with this method innermost.
     pub own: u64,
-    /// Its share of the total; for samples with the 95 % interval.
+    /// Share of its own cost in the total; for samples with the 95 % interval.
     pub share: Estimate,
     /// Cost with this method anywhere in the stack.
     pub total: u64,
