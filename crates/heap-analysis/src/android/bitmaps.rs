@@ -104,7 +104,7 @@ pub struct Picture {
     /// Width and height of the bitmap.
     pub size: (i64, i64),
     /// `ARGB_8888`, `RGB_565` or `ALPHA_8`, inferred from the bytes per pixel because the dump does not state it.
-    /// `None` when the pixels are not in the dump, or fewer than the bitmap must have.
+    /// `null` when the pixels are not in the dump, or fewer than the bitmap must have.
     pub format: Option<&'static str>,
     /// Width and height of the picture: those of the bitmap, or less.
     pub shown: (u32, u32),

@@ -12,7 +12,7 @@ pub struct Content {
     /// The key, in a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectRef>,
-    /// The element, or the value in a map; `None` for null.
+    /// The element, or the value in a map; `null` for a null reference.
     pub value: Option<ObjectRef>,
 }
 

@@ -105,7 +105,7 @@ pub struct AccumulationPoint {
 /// A large object directly below an accumulation point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// The field of the accumulation point that holds it; `None` if something below does.
+    /// The field of the accumulation point that holds it; `null` if an object below does.
     pub field: Option<String>,
     /// The object.
     #[serde(flatten)]

@@ -12,7 +12,7 @@ pub struct Step {
     #[serde(flatten)]
     pub object: ObjectRef,
     /// The field, static or element of this object that holds the next step: `cache`, `[3]`,
-    /// `<class>`. `None` at the end, and where no single reference leads on (`direct` is false).
+    /// `<class>`. `null` at the end, and if no single reference leads to the next step (`direct` is false).
     pub field: Option<String>,
     /// False when the next step is held through several other objects, so that only all of them
     /// together keep it alive.

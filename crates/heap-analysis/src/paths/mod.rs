@@ -121,7 +121,7 @@ pub(crate) fn root_set(heap: &Heap) -> Selection {
     Selection::of(heap, heap.roots().iter().map(|r| r.object))
 }
 
-/// The number of classes for which [`Holders`] finds the instances, each in a pass over the class column.
+/// The number of classes whose instances count as holders after [`Holders::with_instances`].
 const CLASSES: u32 = 200;
 /// The number of lookups of a class's instances that each walk over all objects.
 const WALKS: u32 = 4;

@@ -48,7 +48,7 @@ impl Default for ClassPathOptions {
 /// Objects of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassPath {
-    /// Index of the parent node; `None` at the top.
+    /// Index of the parent node; `null` at the top.
     pub parent: Option<u32>,
     /// Class, `class X`, thread with its name, [`SMALLER`] or [`DEEPER`].
     pub name: String,

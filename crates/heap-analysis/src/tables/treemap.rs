@@ -12,9 +12,9 @@ use std::collections::BinaryHeap;
 /// A node of the map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Area {
-    /// Index of the parent area; `None` at the top.
+    /// Index of the parent area; `null` at the top.
     pub parent: Option<u32>,
-    /// The object; `None` for many small ones together.
+    /// The object; `null` if the area is many small ones.
     pub object: Option<Address>,
     /// Number of objects in the area, without those that they dominate.
     pub objects: u64,

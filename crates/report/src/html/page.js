@@ -1,5 +1,5 @@
 // The report's script: the treemap, sortable tables, filters. It reads one inert JSON block and
-// writes text nodes only, so nothing that was in the dump can become markup.
+// writes text nodes only, so nothing from the dump can become markup.
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);

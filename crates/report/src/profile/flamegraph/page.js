@@ -3,16 +3,16 @@ const $ = (id) => document.getElementById(id);
 const canvas = $("graph"), pen = canvas.getContext("2d");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// What is shown: the graph and how it is examined.
+// What is shown: the graph and the settings of the view.
 let graph = null, zoom = -1, hover = -1;
 const look = { index: 0, inverted: false, folded: false, flipped: false, side: 0, scaled: false };
 let match = null, matches = [], nextMatch = 0;
 
-// ---- The tree: columns in pre-order. `value` is what widths show, `other` the profile that it is compared with.
+// ---- The tree: columns in pre-order. Widths show `value`; `other` is the profile that it is compared with.
 
 const hasBase = () => DATA.graphs.some((one) => one.base);
 
-// What each node of a column has of its own.
+// The own value of each node: its value without those of its children.
 function ownOf(depth, column) {
   const own = Float64Array.from(column), stack = [];
   for (let i = 0; i < depth.length; i++) {
@@ -22,7 +22,7 @@ function ownOf(depth, column) {
   return own;
 }
 
-// Frames that repeat in a row are left out: A A is A, and A B A B is A B, up to eight frames.
+// Removes consecutive repetitions of up to eight frames: A A becomes A, and A B A B becomes A B.
 function withoutRepeats(path) {
   const out = [];
   for (const name of path) {
@@ -37,7 +37,7 @@ function withoutRepeats(path) {
   return out;
 }
 
-// The tree of other paths: each stack with its frames folded, or in the opposite order.
+// A tree of changed paths: each stack with its repetitions removed, or in reverse order.
 function rebuilt(raw) {
   const own = [ownOf(raw.depth, raw.value), raw.base && ownOf(raw.depth, raw.base)];
   const nodes = [{ name: -1, values: [0, 0], children: [] }], known = new Map(), path = [];
@@ -81,7 +81,7 @@ function rebuilt(raw) {
   return out;
 }
 
-// Nodes without a width are left out; places follow.
+// Removes nodes without a width, and computes the positions of the others.
 function laidOut(raw) {
   const sides = [raw.value, raw.base], totals = [raw.total, raw.baseTotal];
   const side = raw.base ? look.side : 0;
@@ -118,7 +118,7 @@ function laidOut(raw) {
 
 // ---- Colours: one for each of the largest packages; in a comparison, by the change.
 
-// Hues that most colour weaknesses leave apart, pale enough for dark text (dark enough for pale text).
+// Hues that most colour-blind people can distinguish, pale enough for dark text (dark enough for pale text).
 const HUES = [[212, 62], [32, 80], [174, 48], [268, 42], [48, 72], [330, 40], [95, 35], [15, 45]];
 const GREY = [210, 9];
 let packages = [];
@@ -145,14 +145,14 @@ const shade = ([hue, saturation], extra) => `hsl(${hue} ${saturation}% ${dark.ma
 const FOUND = () => dark.matches ? "#d24da8" : "#e06ac0";
 
 function changeColor(change) {
-  // Orange is more than in the base, blue is less.
+  // Orange: more than in the base; blue: less.
   const strength = Math.min(1, Math.abs(change));
   if (strength < 0.005) return shade(GREY, 0);
   const light = dark.matches ? 28 + 20 * strength : 92 - 27 * strength;
   return `hsl(${change > 0 ? 28 : 212} ${30 + 55 * strength}% ${light}%)`;
 }
 
-// From -1, gone, to 1, new.
+// From -1 (removed) to 1 (new).
 function change(i) {
   const [now, before] = graph.side ? [graph.other[i], graph.value[i]] : [graph.value[i], graph.other[i]];
   return (now - before) / Math.max(now, before, 1e-9);
@@ -240,7 +240,7 @@ function draw() {
   say();
 }
 
-// Names shorten from the left: the method says more than the package.
+// Names are shortened from the left, because the method is more informative than the package.
 function fit(name, width) {
   if (pen.measureText(name).width <= width) return name;
   let parts = name.split(".");
@@ -254,7 +254,7 @@ function fit(name, width) {
   return end > 1 ? parts[0].slice(0, end) + "…" : "";
 }
 
-// What the search finds in the zoomed part: how many frames, and their sum. A frame inside a found one is part of it.
+// The matches of the search in the zoomed part: their number and sum. A match inside another one is part of it.
 function found() {
   const [from, to] = zoom < 0 ? [0, graph.n] : [zoom, graph.end[zoom]];
   let frames = 0, sum = 0, until = 0;
@@ -293,7 +293,7 @@ function difference(shown, other) {
   return `; base ${unit(before)}, change ${delta > 0 ? "+" : ""}${unit(delta)}`;
 }
 
-// ---- What people do.
+// ---- User input.
 
 function at(event) {
   const rect = canvas.getBoundingClientRect(), width = canvas.clientWidth;
