@@ -205,7 +205,7 @@ pub(crate) fn resolve(env: &Env, set: &SetSpec) -> Result<SetSpec, QueryError> {
         match run(&inner, text, lang, &mut ids)? {
             Some(cut) => Err(QueryError::Stopped(cut)),
             None if ids.rows > 0 && ids.column.is_none() => Err(QueryError::Run(
-                "the answer has no column of objects, so it is no set".to_owned(),
+                "the result has no column of objects, so it is not a set".to_owned(),
             )),
             None => Ok(ids.found),
         }

@@ -329,7 +329,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     })
 }
 
-/// The largest objects of a class suspect, at most `max_paths`. The single suspects are excluded; the remaining
+/// The largest objects of a class suspect, at most `most`. The single suspects are excluded; the remaining
 /// objects of the class are the group.
 fn members_of(
     heap: &Heap,

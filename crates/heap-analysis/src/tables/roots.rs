@@ -28,7 +28,7 @@ pub fn kind_named(name: &str) -> Result<HeapTag, String> {
         .ok_or_else(|| {
             let names: Vec<_> = kinds().map(HeapTag::name).collect();
             format!(
-                "{name} is no kind of GC root: expected one of {}",
+                "{name} is not a kind of GC root: expected one of {}",
                 names.join(", ")
             )
         })

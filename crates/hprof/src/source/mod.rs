@@ -278,7 +278,7 @@ impl Source {
                 "",
                 "",
                 format!(
-                    "it has other dumps, which are not read (unpack it for them): {}",
+                    "it has other dumps, which are not read; extract one to open it: {}",
                     entry.others.join(", ")
                 ),
             ));

@@ -63,7 +63,7 @@ impl Kept {
         let mut line = serde_json::to_string(value).map_err(|e| Fault::failed(e.to_string()))?;
         line.push('\n');
         let _writing = self.writing.lock();
-        let mut last = io::Error::other("standard input has no place beside it; use --cache-dir");
+        let mut last = io::Error::other("standard input has no folder; use --cache-dir");
         for place in &self.places {
             match append(place, line.as_bytes()) {
                 Ok(()) => return Ok(()),

@@ -152,7 +152,7 @@ pub(super) fn read(line: &[u8]) -> Incoming {
         Ok(Json::Object(message)) => message,
         Ok(Json::Array(_)) => return wrong(Fault::request("batches are not supported")),
         Ok(_) => return wrong(Fault::request("expected an object")),
-        Err(error) => return wrong(Fault::new(-32700, format!("no JSON: {error}"))),
+        Err(error) => return wrong(Fault::new(-32700, format!("not JSON: {error}"))),
     };
     let id = message.remove("id");
     let method = match message.remove("method") {
