@@ -1,5 +1,5 @@
-//! What is known of classes, methods, traces and threads. Names are asked of the VM when something
-//! is printed, once each.
+//! Classes, methods, traces and threads that are known so far. A name is read from the VM when it is first printed, and
+//! only once.
 
 use crate::ids::{thread_serial, trace_serial};
 use hprof::Serial;
@@ -22,7 +22,7 @@ pub(crate) struct Class {
     pub(crate) source: Option<Arc<str>>,
     /// The class itself.
     pub(crate) info: ClassInfo,
-    /// Where it was loaded.
+    /// The stack that loaded it.
     pub(crate) trace: TraceId,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct ResolvedTrace {
     pub(crate) frames: Vec<Arc<ResolvedFrame>>,
 }
 
-/// What the output knows of a thread.
+/// The state of a thread in the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Thread {
     pub(crate) announced: bool,
@@ -72,7 +72,7 @@ impl Thread {
     }
 }
 
-/// Threads that have ended and are remembered without being named.
+/// The most ended threads that are remembered although no trace names them.
 const MOST_ENDED: usize = 1024;
 
 /// Everything that was defined so far.
@@ -82,8 +82,7 @@ pub(crate) struct Catalog {
     line_numbers: bool,
     /// Mark native frames (the original never did).
     mark_native: bool,
-    /// Those that live, those that have ended and are named by a trace, and the last ones that have
-    /// ended, which MONITOR DUMP lists.
+    /// Live threads, ended threads that a trace names, and the threads that ended last, which MONITOR DUMP lists.
     pub(crate) threads: BTreeMap<ThreadId, Thread>,
     ended: VecDeque<ThreadId>,
     /// With `thread=y`, the thread to which the output attributes the empty trace: main.
@@ -129,7 +128,7 @@ impl Catalog {
         class.map_or_else(|| "<unknown class>".into(), |class| Arc::clone(&class.name))
     }
 
-    /// A stack got its id.
+    /// Stores the stack of an id.
     pub(crate) fn define_trace(&mut self, id: TraceId, trace: &vmpi::Trace) {
         let at = id.0 as usize;
         if self.traces.len() <= at {
@@ -141,7 +140,7 @@ impl Catalog {
         }
     }
 
-    /// A thread is there.
+    /// Adds a thread.
     pub(crate) fn define_thread(&mut self, id: ThreadId, announced: bool) {
         let thread = Thread {
             announced,
@@ -150,7 +149,7 @@ impl Catalog {
         self.threads.insert(id, thread);
     }
 
-    /// A thread has ended; what was known of it, the first time.
+    /// A thread has ended. The first call for it returns its state.
     pub(crate) fn end_thread(&mut self, id: ThreadId) -> Option<Thread> {
         let known = self.threads.get_mut(&id).filter(|known| !known.ended)?;
         known.ended = true;
@@ -180,7 +179,7 @@ impl Catalog {
         std::iter::once(TraceId::EMPTY).chain(ids).collect()
     }
 
-    /// A class by its id; an unknown one is asked of the VM.
+    /// A class by its id. If it is unknown, its data is read from the VM.
     pub(crate) fn class(&mut self, vm: &dyn Vm, id: ClassId) -> Arc<Class> {
         if let Some(class) = self.classes.get(&id) {
             return Arc::clone(class);

@@ -1,4 +1,4 @@
-//! What the process around the agent does for it: return the time and print messages.
+//! Services of the process around the agent: it returns the time and prints messages.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,13 @@ pub trait Host: Send {
     /// The time now.
     fn now(&self) -> WallTime;
 
-    /// A file that does not exist, in a place with room for a heap dump; `None` if the VM is
-    /// to write no dump of its own.
+    /// The path of a file that does not exist, on a file system with enough space for a heap dump; `None` if the VM
+    /// must not write a dump.
     fn scratch(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Puts text on standard error as it is. A line may come in pieces.
+    /// Writes text to standard error unchanged. One line may come in several calls.
     fn say(&mut self, text: &str);
 }
 

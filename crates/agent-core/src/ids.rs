@@ -1,5 +1,5 @@
-//! The identifier spaces of the original (facts: section 2). Each begins at its own number, so
-//! that a reader sees what an id is.
+//! The identifier spaces of the original (facts: section 2). Each begins at another number, so that a reader recognizes
+//! the kind of an id.
 
 use crate::options::Mode;
 use hprof::{IdSize, ObjectId, Serial};
@@ -30,7 +30,7 @@ pub(crate) const FRAMES: u64 = 0x7000_0001;
 /// First id of names.
 pub(crate) const NAMES: u64 = 0xa000_0001;
 
-/// How object handles become ids.
+/// Converts object handles to ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectIds {
     /// Width of every id.

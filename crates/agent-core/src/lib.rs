@@ -1,6 +1,5 @@
-//! The HPROF agent without a VM: what the options mean, what is recorded, and which bytes that
-//! becomes. Every recorder is a state machine that eats `vmpi` events, so all of it runs in tests
-//! without a JVM.
+//! The HPROF agent without a VM: the meaning of the options, what is recorded, and the bytes that are written. Every
+//! recorder is a state machine that receives `vmpi` events, so all of it is tested without a JVM.
 //!
 //! ```
 //! use agent_core::options::{Parsed, parse};

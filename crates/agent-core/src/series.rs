@@ -1,5 +1,5 @@
-//! The files of a continuous recording: the time is in their names, each has another name until it is complete, and
-//! they take no more space than the limit.
+//! The files of a continuous recording. Their names contain the time; a file has a temporary name until it is complete;
+//! the files take no more space than the limit.
 
 use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};
@@ -9,16 +9,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Stands for the time in a template.
+/// The placeholder for the time in a template.
 const TIME: char = '\u{1}';
-/// Stands for the number of a process in a template.
+/// The placeholder for the process id in a template.
 const PROCESS: char = '\u{2}';
-/// What a file is called until it is whole.
+/// The ending of a file's name until it is complete.
 const PART: &str = ".part";
-/// So old is what a process that was killed has left; one that starts has locked its file by then.
+/// A temporary file is abandoned by a killed process only if it is at least this old: a process that starts has locked
+/// its file by then.
 const ABANDONED: Duration = Duration::from_secs(10);
 
-/// Names of files that follow each other in one folder.
+/// The names of the files of a series, in one folder.
 #[derive(Clone, Debug)]
 pub struct Series {
     folder: PathBuf,
@@ -28,8 +29,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// The series of a name with `%t`, or of one that gets it before its ending. In the folder, patterns are
-    /// replaced once.
+    /// The series of a name with `%t`; if the name has none, the time is inserted before its ending. Patterns in the
+    /// folder are replaced only once.
     pub fn new(
         name: &str,
         keep: Keep,
@@ -104,8 +105,8 @@ impl Series {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes the oldest files until the rest is within the bound, and what killed processes have left of theirs. The
-    /// newest file stays.
+    /// Removes the oldest files until the rest is within the limit, and the temporary files of killed processes. The
+    /// newest file is always kept.
     pub fn prune(&self) {
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
@@ -142,7 +143,7 @@ impl Series {
     }
 }
 
-/// How many of the first of these sizes, the oldest, are too many.
+/// How many of these sizes, from the first and oldest one on, must be removed.
 fn excess(sizes: &[u64], keep: Keep) -> usize {
     let kept = match keep {
         Keep::Files(most) => usize::try_from(most).unwrap_or(usize::MAX),
@@ -160,13 +161,13 @@ fn excess(sizes: &[u64], keep: Keep) -> usize {
     sizes.len().saturating_sub(kept.max(1))
 }
 
-/// Whether the process that wrote a file is gone: it holds a lock on it.
+/// Whether the process that wrote a file has ended: while it runs, it has a lock on the file.
 fn is_abandoned(part: &Path) -> bool {
     let file = OpenOptions::new().write(true).open(part);
     file.is_ok_and(|file| !matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// Whether a name is one that the template gives.
+/// Whether the template can produce this name.
 fn matches(template: &str, name: &str) -> bool {
     let mut rest = template.chars();
     match rest.next() {
@@ -196,15 +197,15 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// What follows a time as in `20260131-235959`.
+/// The rest of a name after a time such as `20260131-235959`.
 fn after_time(name: &str) -> Option<&str> {
     let (day, rest) = name.split_at_checked(8)?;
     let (time, rest) = rest.strip_prefix('-')?.split_at_checked(6)?;
     (digits(day) == 8 && digits(time) == 6).then_some(rest)
 }
 
-/// A file of a series that is being written. When it is dropped it gets its name, or goes if nothing was written or
-/// something could not be.
+/// A file of a series that is being written. On drop, it gets its name; it is removed instead if nothing was written or
+/// a write failed.
 #[derive(Debug)]
 pub struct Part {
     file: File,
@@ -216,12 +217,12 @@ pub struct Part {
 }
 
 impl Part {
-    /// The name it will have.
+    /// The final name.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// It is not to get its name.
+    /// Removes the file on drop instead of renaming it.
     pub fn abandon(&mut self) {
         self.has_failed = true;
     }
@@ -334,7 +335,7 @@ mod tests {
         let mut part = series.begin(T, 42).unwrap();
         part.write_all(b"text").unwrap();
         assert_eq!(listing(folder.path()), [format!("a-{T}.part")]);
-        // Another file of the same second.
+        // A second file in the same second.
         let other = series.begin(T, 42).unwrap();
         assert!(other.path().ends_with(format!("a-{T}-2")));
         drop(other);

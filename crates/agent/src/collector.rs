@@ -1,7 +1,7 @@
-//! The collector that takes what is recorded: how it is reached, and how it is known to be the right one.
+//! Connects to the collector that receives the recording, and checks that it is the right one.
 //!
-//! One on this machine listens at a socket in the file system, which is reached from other network
-//! namespaces, too; the system says whose it is. One elsewhere has to know a secret.
+//! A collector on this machine listens at a socket in the file system, which can be reached from other network
+//! namespaces, too; the system returns its user. A collector on another machine must know a secret.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use agent_core::control::secret::{Nonce, Secret, Side};
 
-/// Connects to a collector of this user's or of root's that listens at `path`. What is given is a stream
-/// of another family: the calls of `TcpStream` that are used here are those of any.
+/// Connects to a collector of this user or of root that listens at `path`. The returned `TcpStream` is a stream of
+/// another address family; the methods of `TcpStream` that are used here work for every family.
 pub(crate) fn connect(path: &Path) -> io::Result<TcpStream> {
     let stream = UnixStream::connect(path)?;
     // SAFETY: takes nothing and cannot fail.
@@ -30,7 +30,7 @@ pub(crate) fn connect(path: &Path) -> io::Result<TcpStream> {
     Ok(TcpStream::from(OwnedFd::from(stream)))
 }
 
-/// Who has made the socket that the stream leads to.
+/// The user of the process that created the socket at the other end.
 fn user_of(stream: &UnixStream) -> io::Result<u32> {
     let mut found = MaybeUninit::<libc::ucred>::zeroed();
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
@@ -51,16 +51,16 @@ fn user_of(stream: &UnixStream) -> io::Result<u32> {
     Ok(unsafe { found.assume_init() }.uid)
 }
 
-/// The secret of a file.
+/// Reads the secret from a file.
 ///
 /// # Errors
-/// One line: it cannot be read, or is short.
+/// A message of one line: the file cannot be read, or its content is too short.
 pub(crate) fn secret(file: &str) -> Result<Secret, String> {
     let content = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
     Secret::of(&content).ok_or_else(|| format!("{file} has less than 16 bytes"))
 }
 
-/// Lets the collector show that it knows the secret, and shows it the same.
+/// Performs the handshake in which both sides prove that they know the secret.
 pub(crate) fn meet(stream: &TcpStream, secret: &Secret, patience: Duration) -> io::Result<()> {
     let mut own = Nonce::default();
     File::open("/dev/urandom")?.read_exact(&mut own)?;

@@ -1,4 +1,4 @@
-//! The entry points that the VM looks for.
+//! The entry points that the VM calls.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
@@ -22,8 +22,7 @@ use crate::{output, plan, recording};
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
 
-/// Places in the original's sources that its messages name, kept because scripts
-/// compare them.
+/// Source positions of the original that its messages contain. They are kept because scripts compare the messages.
 mod place {
     pub(super) const OPTIONS: &str = "hprof_init.c:495";
     pub(super) const CONNECT: &str = "hprof_init.c:827";
@@ -32,10 +31,10 @@ mod place {
     pub(super) const TWICE: &str = "hprof_init.c:1956";
 }
 
-/// A recording has begun in this process, or a start has been refused for good.
+/// A recording has begun in this process, or a start was refused permanently.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// The recording has ended: another one may begin.
+/// The recording has ended, so another one may begin.
 pub(crate) fn allow_another() {
     LOADED.store(false, Ordering::SeqCst);
 }
@@ -68,11 +67,11 @@ pub unsafe extern "system" fn Agent_OnAttach(
     unsafe { fenced(vm, options, attach) }
 }
 
-/// The VM is about to unload the library; everything was done at VM death.
+/// The VM is about to unload the library; everything was done when the VM ended.
 #[unsafe(no_mangle)]
 pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
 
-/// Runs the start behind a panic fence: a fault of the agent does not harm the program.
+/// Starts the recording and catches panics, so that a fault of the agent does not harm the program.
 ///
 /// # Safety
 /// As [`Agent_OnLoad`].
@@ -125,7 +124,7 @@ fn attach(java: JavaVm, text: &str) -> i32 {
     }
 }
 
-/// Begins a recording in a program that runs already.
+/// Begins a recording in a program that is already running.
 pub(crate) fn begin(java: JavaVm, options: Options, output: Output) -> Result<(), Fault> {
     LOADED.store(true, Ordering::SeqCst);
     let begun = run(java, options, output).and_then(|hotspot| hotspot.attach().map_err(Fault::Vm));
@@ -135,7 +134,7 @@ pub(crate) fn begin(java: JavaVm, options: Options, output: Output) -> Result<()
     })
 }
 
-/// Why nothing is profiled.
+/// Why nothing is recorded.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Options(OptionError),
@@ -183,8 +182,8 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
     HotSpot::load(java, setup).map_err(Fault::Vm)
 }
 
-/// Says why nothing is profiled. The program runs on, unless `compat=y` is among the options: the original
-/// ended it.
+/// Prints why nothing is recorded. The program continues, unless `compat=y` is among the options: the original ended
+/// it.
 fn refuse(fault: &Fault, text: &str) -> i32 {
     let place = match fault {
         Fault::Options(_) => place::OPTIONS,

@@ -1,4 +1,4 @@
-//! Where the stream of VM events goes.
+//! The output of the stream of VM events.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::collector;
 use crate::file::{self, Named};
 use crate::output::{dial, named};
 
-/// Opens what the options name, which messages show as the second; `None` if no events are wanted.
+/// Opens the output of events and returns it with its name for messages; `None` if no events are requested.
 pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, StartError> {
     let Some(events) = &options.events else {
         return Ok(None);
@@ -32,7 +32,7 @@ pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, Sta
         }
         Target::Net { host, port } => {
             let (secret, insecure) = (&options.output.secret_file, options.output.insecure);
-            // As with a profile: the low 16 bits.
+            // The low 16 bits, as for a profile.
             let stream = dial((host, *port as u16), secret.as_deref(), insecure)?;
             (
                 Sink::Socket(stream),
@@ -48,7 +48,7 @@ pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, Sta
     Ok(Some((setup, place)))
 }
 
-/// Another name if a file has it, unless the options name it and it may be replaced.
+/// Returns another name if a file has this one, unless the options name it and allow the file to be replaced.
 fn free_name(options: &Options, name: &str) -> String {
     let may_replace = options.output.force && name != USUAL_EVENT_FILE;
     match may_replace || !Path::new(name).exists() {

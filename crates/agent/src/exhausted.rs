@@ -1,8 +1,8 @@
 //! A snapshot of the heap at the first `OutOfMemoryError` (`oom=snapshot`).
 //!
-//! The thread that requested memory copies the process and continues with its error. A thread of the agent's own
-//! reads the copy: there need not be any other program of Tenure's on the machine. If the process ends meanwhile, it
-//! waits for that thread, because a process that has no memory left mostly ends soon.
+//! The thread whose allocation failed copies the process and continues with its error. A thread of the agent reads the
+//! copy, so no other program of Tenure is needed on the machine. If the process ends meanwhile, it waits for that
+//! thread, because a process without free memory usually ends soon.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -22,27 +22,27 @@ use vm_image::{Copied, Fault, Summary};
 use crate::snapshot::{self, Reader, Taken};
 use crate::{process, recording};
 
-/// The longest wait of a process that ends.
+/// The longest time that an ending process waits.
 const AT_THE_END: Duration = Duration::from_secs(600);
-/// Names that are tried.
+/// The most file names that are tried.
 const MOST_NAMES: u32 = 1000;
-/// What messages begin with.
+/// The start of all messages.
 const FULL: &str = "the Java heap is full (OutOfMemoryError)";
 
-/// What the options say of the snapshot.
+/// The options of the snapshot.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    /// Where the file is made.
+    /// The folder of the file.
     pub(crate) folder: PathBuf,
-    /// Bytes that the copy may take, if that is not a part of what is free.
+    /// The most bytes that the copy may use; without a limit, a share of the free memory.
     pub(crate) limit: Option<u64>,
 }
 
-/// The process that reads a copy, and what ends with the reading. Another process is a copy that the program has made by
-/// a fork of its own.
+/// The process that reads a copy, and a channel that closes when the reading is finished. In a child that the program
+/// has forked, the id is that of another process.
 static READING: Mutex<Option<(u32, Receiver<()>)>> = Mutex::new(Rank::ReadingCopy, None);
 
-/// The heap is too full for the allocation of the current thread.
+/// The heap is too full for an allocation of the current thread.
 pub(crate) fn snapshot(java: JavaVm) {
     let Some(recording) = recording::now() else {
         return;
@@ -52,7 +52,7 @@ pub(crate) fn snapshot(java: JavaVm) {
     }
 }
 
-/// Copies the process, and has the copy read.
+/// Copies the process and starts to read the copy.
 fn begin(java: JavaVm, wanted: &Arc<Wanted>) -> Result<(), String> {
     Copied::is_possible(std::process::id()).map_err(|fault| causes(&fault))?;
     let file = NewFile::create(&wanted.folder)
@@ -122,7 +122,7 @@ fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// Makes the process wait at its end until this receiver reports that the reading is finished.
+/// Makes the process wait before its end until this receiver reports that the reading is finished.
 fn wait_at_the_end(is_done: Receiver<()>) {
     let before = READING.lock().replace((std::process::id(), is_done));
     if before.is_none() {
@@ -142,7 +142,8 @@ extern "C" fn process_ends() {
     }
 }
 
-/// A file under a name that is not in use, and under another one until it is whole. It goes when it is dropped before.
+/// A file with a name that is not in use. It has a temporary name until it is complete, and is removed if it is dropped
+/// before.
 struct NewFile {
     file: File,
     folder: PathBuf,
@@ -165,7 +166,7 @@ impl NewFile {
                 continue;
             }
             let part = folder.join(format!("{}.part", name(number)));
-            // Its owner's alone: a dump holds what the program holds.
+            // Only the owner may read it, because a dump contains the data of the program.
             let mut options = OpenOptions::new();
             match options.write(true).create_new(true).mode(0o600).open(part) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -185,14 +186,14 @@ impl NewFile {
         self.folder.join(format!("{}.part", name(self.number)))
     }
 
-    /// Gives it its name, or the next one that is not in use by now.
+    /// Renames the file to its final name, or to the next one that is not in use by now.
     fn finish(self) -> io::Result<PathBuf> {
         for number in self.number..=MOST_NAMES {
             let path = self.folder.join(name(number));
             match fs::hard_link(self.part(), &path) {
                 Ok(()) => return Ok(path),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                // File systems without links.
+                // The file system does not support links.
                 Err(_) if !path.exists() => {
                     fs::rename(self.part(), &path)?;
                     return Ok(path);
@@ -229,7 +230,7 @@ mod tests {
         fs::write(&first, "of another program").unwrap();
         let file = NewFile::create(folder.path()).unwrap();
         (&file.file).write_all(b"mine").unwrap();
-        // Another program takes the name meanwhile.
+        // Another program uses the name first.
         let second = folder.path().join(name(2));
         fs::write(&second, "taken").unwrap();
         let path = file.finish().unwrap();

@@ -1,8 +1,8 @@
-//! Moves memory of this process to huge pages, before it is copied for a heap dump: a fork copies one entry of the page
-//! table for each page, so that with huge ones the program stands still for a small part of the time.
+//! Moves memory of this process to huge pages before the process is copied for a heap dump. A fork copies one entry of
+//! the page table for each page, so with huge pages the program is stopped for only a small part of the time.
 //!
 //! Only private memory without a file is moved, and of that only ranges of the size of a huge page whose pages are all
-//! there, so that the program needs no more memory than before.
+//! in memory, so that the program needs no more memory than before.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,12 +13,12 @@ use libc::{c_int, c_void};
 const PAGE: u64 = 4096;
 const HUGE: u64 = 2 << 20;
 const PAGES: usize = (HUGE / PAGE) as usize;
-/// In an entry of `/proc/self/pagemap`: the page is in memory.
+/// A bit in an entry of `/proc/self/pagemap`: the page is in memory.
 const PRESENT: u64 = 1 << 63;
 /// Since Linux 6.1.
 const MADV_COLLAPSE: c_int = 25;
 
-/// Moves what can be moved; the bytes that are on huge pages in addition now.
+/// Moves as much memory as possible. Returns how many more bytes are on huge pages now.
 pub(crate) fn collect() -> Result<u64, String> {
     // SAFETY: the call takes a number only.
     if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != PAGE as libc::c_long {
@@ -51,7 +51,7 @@ fn anonymous(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let is_writable = words.next()? == "rw-p";
-    // The rest are an offset, a device, an inode, and then perhaps a name.
+    // The remaining words are an offset, a device, an inode, and in some lines a name.
     let name = words.nth(3);
     let is_anonymous = name.is_none_or(|name| name == "[heap]" || name.starts_with("[anon:"));
     (is_writable && is_anonymous).then_some(())?;
@@ -79,11 +79,11 @@ fn is_whole(present: &File, at: u64) -> bool {
 }
 
 enum Tried {
-    /// It is on a huge page now, or was already.
+    /// The memory is on a huge page now, or already was.
     Moved,
-    /// The kernel does not know this request, or not for this memory: stacks of threads may be excluded.
+    /// The kernel does not support this request, or not for this memory: thread stacks may be excluded.
     Refused,
-    /// Not possible just now: the range may be gone, be used by a device, or there is no huge page left.
+    /// Not possible now: the range may have been unmapped or be used by a device, or no huge page is free.
     Failed,
 }
 

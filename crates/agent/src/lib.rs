@@ -1,15 +1,14 @@
-//! `libhprof.so`: what `-agentlib:hprof` and `-agentpath:` load.
+//! `libhprof.so`, which `-agentlib:hprof` and `-agentpath:` load.
 //!
-//! Only wiring: entry points of the C interface ([`entry`]), from options to what
-//! the VM side measures ([`plan`]), the output file or socket ([`output`], [`file`]), the
-//! collector's commands ([`listener`]), the bytes to it ([`sender`]), who it is ([`collector`]), what those
-//! who attach order ([`recording`]), the files that follow each other and the end after a time ([`rotation`]),
-//! a copy of the process for a heap dump ([`snapshot`]) and what makes it quicker ([`huge_pages`]),
-//! one when its heap is full ([`exhausted`]), and the process
-//! around it ([`process`]).
+//! This crate only connects parts: entry points of the C interface ([`entry`]), conversion of options to what the VM
+//! side measures ([`plan`]), the output file or socket ([`output`], [`file`]), the collector's commands ([`listener`]),
+//! sending to it ([`sender`]), connecting to it ([`collector`]), commands of attaching programs ([`recording`]), series
+//! of files and the end after a time ([`rotation`]), a copy of the process for a heap dump ([`snapshot`]), huge pages
+//! that make the copy faster ([`huge_pages`]), a snapshot when the heap is full ([`exhausted`]), and the process around
+//! the agent ([`process`]).
 //!
-//! Nothing of the agent's ends or blocks the program. Only with `compat=y` do faults of the options end
-//! it, as the original's did, before any Java code has run.
+//! No failure of the agent ends or blocks the program. Only with `compat=y` do faults of the options end it, as in the
+//! original, before any Java code has run.
 
 // The VM finds the tracker's native methods by name in this library.
 pub use vm_hotspot::natives;

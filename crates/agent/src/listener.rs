@@ -18,13 +18,13 @@ use crate::recording::{self, Recording};
 use crate::sender::Patience;
 use crate::{output, process, rotation};
 
-/// The recorder, which receives events from the VM and commands from the listener. The sender
-/// holds the recorder's lock meanwhile.
+/// The recorder, which receives events from the VM and commands from the listener. The sending thread holds the
+/// recorder's lock meanwhile.
 pub(crate) struct Shared {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
-    /// Whether a collector waits for what is written.
+    /// Whether the output is sent to a collector.
     pub(crate) is_socket: bool,
-    /// The collector, until the listener has been started.
+    /// The collector's stream, until the listener is started.
     pub(crate) collector: Option<(TcpStream, Patience)>,
 }
 
@@ -33,7 +33,7 @@ impl Profiler for Shared {
         let report = || {
             let mut recorder = self.recorder.lock();
             recorder.notify(vm, event);
-            // The collector of the original agent received nothing for seconds.
+            // Otherwise the collector receives nothing for seconds, as in the original agent.
             let is_rare = !matches!(
                 event,
                 Event::ClassLoaded { .. } | Event::TraceDefined { .. }
@@ -60,9 +60,9 @@ impl Profiler for Shared {
     }
 }
 
-/// How long the agent waits for its present collector.
+/// The waiting policy for the current collector.
 static PATIENCE: Mutex<Option<Patience>> = Mutex::new(Rank::Patience, None);
-/// The last collector is gone.
+/// Whether the last collector has disconnected.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
 
 fn lock_patience() -> MutexGuard<'static, Option<Patience>> {
@@ -75,11 +75,11 @@ pub(crate) fn begin() {
     IS_ALONE.store(false, Ordering::SeqCst);
 }
 
-/// Continues with another collector, when the last one is gone and the options record the same as before.
-/// What was counted meanwhile is not lost. False if something else is to be recorded.
+/// Continues with another collector if the last one has disconnected and the options record the same as before. Counts
+/// of the time in between are not lost. Returns false if the options record something else.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason why it cannot continue, as text.
 pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, String> {
     const PATIENCE: Duration = Duration::from_secs(2);
     let Some(vm) = HotSpot::get() else {
@@ -124,7 +124,7 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     Ok(true)
 }
 
-/// Ends the present output with what was recorded, and continues with another one.
+/// Ends the current output with what was recorded, and continues with another one.
 pub(crate) fn rotate(vm: &'static HotSpot, recorder: &Arc<Mutex<Recorder>>, output: Output) {
     recording::moved(&output.place);
     let patience = lock_patience().clone();
@@ -153,7 +153,7 @@ fn hear(
     }
 }
 
-/// Takes commands until the collector ends this or is gone; the program continues.
+/// Carries out commands until the collector ends this or disconnects; the program continues.
 fn listen(vm: &HotSpot, mut collector: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
@@ -170,8 +170,8 @@ fn listen(vm: &HotSpot, mut collector: TcpStream, recorder: &Mutex<Recorder>, pa
             }
             Ok(count) => count,
         };
-        // No collector is there to read the result of a command. Bytes left unread would end the
-        // connection by a reset, and the collector would lose what is on its way.
+        // The collector has gone, so no process reads the result of a command. Unread bytes would reset the connection,
+        // and the collector would lose data that is still being sent.
         if patience.is_over() {
             continue;
         }
@@ -184,7 +184,7 @@ fn listen(vm: &HotSpot, mut collector: TcpStream, recorder: &Mutex<Recorder>, pa
                 reaction
             };
             let reaction = vm.with_profiler_paused(|| match patience.while_waiting(carry_out) {
-                // While no thread writes, so that the stream ends with a whole record.
+                // The recorder is locked, so no thread writes and the stream ends with a complete record.
                 Reaction::Exit(code) => process::exit(code),
                 reaction => reaction,
             });

@@ -1,4 +1,4 @@
-//! Where the bytes go: a file, or a collector that listens.
+//! The destination of the output: a file, or a collector.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -21,34 +21,34 @@ use crate::{collector, events};
 
 /// An opened output.
 pub(crate) struct Output {
-    /// Takes the bytes.
+    /// Receives the bytes.
     pub(crate) writer: Box<dyn Write + Send>,
-    /// Where commands come from, in socket mode, and how long the agent waits for the collector.
+    /// The source of commands in socket mode, and how long the agent waits for the collector.
     pub(crate) collector: Option<(TcpStream, Patience)>,
     /// The destination, as messages show it.
     pub(crate) place: String,
-    /// Where a snapshot of an exhausted heap goes: the folder of the file, else the working folder.
+    /// The folder for a snapshot of an exhausted heap: that of the output file, otherwise the working folder.
     pub(crate) folder: PathBuf,
-    /// A name for a dump of the VM's own, beside the output or among temporary files.
+    /// The path for a dump that the VM writes, beside the output or in the folder for temporary files.
     pub(crate) scratch: PathBuf,
-    /// What is charged with all tables and queues of the recording.
+    /// Counts the memory of all tables and queues of the recording.
     pub(crate) memory: Arc<Memory>,
-    /// Where the stream of VM events goes, if it is wanted.
+    /// The output of the stream of VM events, if it is requested.
     pub(crate) events: Option<HostSetup>,
 }
 
-/// The name of the VM's own dump; the VM wants it to end so.
+/// The path of the VM's own dump, with the ending that the VM requires.
 fn scratch(name: &str) -> PathBuf {
     let pid = std::process::id();
     PathBuf::from(format!("{}.{pid}.hprof", temporary_name(name)))
 }
 
-/// What all tables and queues of a recording may take.
+/// The memory limit for all tables and queues of a recording.
 fn memory(options: &Options) -> Arc<Memory> {
     Arc::new(Memory::new(options.memory))
 }
 
-/// Opens what the options name.
+/// Opens the output that the options name.
 pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
     let mut output = open_profile(options)?;
     if let Some((events, place)) = events::open(options)? {
@@ -88,13 +88,13 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     }
     let created = file::create(&name, options.output.format);
     let (file, name) = created.map_err(|_| match options.heap.dump {
-        // The original made its temporary file first; scripts compare its words.
+        // The original created its temporary file first, and scripts compare its messages.
         true => StartError::TempHeapFile(format!("{name}.TMP")),
         false => StartError::ProfileFile(name.clone()),
     })?;
     let place = named(&name);
     let file = Named::new(file, place.clone(), true);
-    // Text is small and read while the program runs, a dump is large.
+    // Text is small and read while the program runs; a dump is large.
     let buffer = if options.output.format == Format::Binary {
         1 << 20
     } else {
@@ -111,18 +111,18 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     })
 }
 
-/// A file, by a name that stays right.
+/// The absolute name of a file, which stays valid when the program changes its working folder.
 pub(crate) fn named(name: &str) -> String {
     std::path::absolute(name).map_or_else(|_| name.to_owned(), |path| path.display().to_string())
 }
 
-/// The folder of a file, by a name that stays right.
+/// The absolute folder of a file, which stays valid when the program changes its working folder.
 fn folder(name: &Path) -> PathBuf {
     let whole = std::path::absolute(name).unwrap_or_else(|_| name.to_owned());
     whole.parent().unwrap_or(&whole).to_owned()
 }
 
-/// No output: only a snapshot of an exhausted heap is wanted, or events.
+/// No output: only a snapshot of an exhausted heap or events are requested.
 fn nowhere(options: &Options) -> Output {
     let folder = folder(Path::new("snapshot"));
     Output {
@@ -141,7 +141,7 @@ fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartErro
         return Err(StartError::ProfileFile("(null)".to_owned()));
     }
     let output = &options.output;
-    // The original passed the low 16 bits on, and named the port as it was given.
+    // The original used the low 16 bits, and printed the port as it was given.
     let stream = dial(
         (host, port as u16),
         output.secret_file.as_deref(),
@@ -156,8 +156,8 @@ fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartErro
     send_to(options, stream, place).map_err(|_| refused(host.to_owned()))
 }
 
-/// Connects to a collector that listens at a port. One on another machine has to know the secret of
-/// a file, unless that is waived.
+/// Connects to a collector that listens at a port. One on another machine must know the secret of a file, unless that
+/// is waived.
 pub(crate) fn dial(
     (host, port): (&str, u16),
     secret_file: Option<&str>,
@@ -189,7 +189,7 @@ pub(crate) fn dial(
     Ok(stream)
 }
 
-/// Writes to the collector by a thread of its own; the agent's buffer is emptied at each flush.
+/// Writes to the collector by a separate thread; the agent's buffer is emptied at each flush.
 fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Output> {
     let collector = stream.try_clone()?;
     let memory = memory(options);
@@ -219,7 +219,7 @@ fn with_patterns<T>(body: impl FnOnce(&Patterns<'_>) -> T) -> T {
     })
 }
 
-/// The files of a recording with `loop=`. Their folder keeps its name wherever the program goes.
+/// The files of a recording with `loop=`. Their folder is absolute, so the program may change its working folder.
 fn series_of(name: &str, keep: Keep) -> Series {
     with_patterns(|patterns| Series::new(&named(name), keep, patterns, variable))
 }

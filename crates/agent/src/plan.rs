@@ -1,4 +1,4 @@
-//! From options to what the VM side measures.
+//! Converts options to what the VM side measures.
 
 use agent_core::options::{Frames, Options};
 use vm_hotspot::{Clock, Config, NativeStacks, Track, WhenExhausted};
@@ -10,7 +10,7 @@ pub(crate) fn config(options: &Options) -> Config {
     let exact = options.tracks_every_allocation();
     Config {
         depth: options.traces.depth,
-        // The pairs of cpu=old are pairs whatever the depth is set to.
+        // `cpu=old` always records pairs, whatever the depth is.
         call_depth: options.cpu.old.then_some(options.traces.cost_depth),
         has_profiler: !options.records_nothing,
         has_collector: options.output.target.is_collector(),
@@ -25,7 +25,7 @@ pub(crate) fn config(options: &Options) -> Config {
         } else {
             Clock::Elapsed
         },
-        // Without frames the original had nothing to count.
+        // Without frames the original counted nothing.
         samples: (options.cpu.samples && options.traces.depth > 0).then_some(options.interval),
         safepoint_samples: options.cpu.safepoint,
         native_stacks: match options.cpu.frames {
@@ -53,8 +53,8 @@ fn when_exhausted(options: &Options) -> WhenExhausted {
     }
 }
 
-/// A dump wants the stack of every object; the live counts of a table can be estimates
-/// for sites that make very many.
+/// A dump needs the stack of every object; the live counts of a table can be estimates for sites with very many
+/// allocations.
 fn track(options: &Options) -> Track {
     match options.sampled {
         _ if options.heap.dump => Track::Every,

@@ -10,7 +10,7 @@ use agent_core::{Host, WallTime};
 
 /// This process.
 pub(crate) struct Process {
-    /// Where the VM may put a dump of its own.
+    /// The path at which the VM may write its own dump.
     pub(crate) scratch: PathBuf,
 }
 
@@ -20,7 +20,7 @@ impl Host for Process {
     }
 
     fn scratch(&self) -> Option<PathBuf> {
-        // A file of that name belongs to another program or to a dump under way.
+        // If a file has that name, it belongs to another program or to a dump in progress.
         (!self.scratch.exists()).then(|| self.scratch.clone())
     }
 
@@ -47,17 +47,17 @@ pub(crate) fn wall_time() -> WallTime {
     }
 }
 
-/// The one place that writes to standard error. If the stream is closed, the text is dropped.
+/// Writes to standard error; all messages use this function. If the stream is closed, the text is dropped.
 pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// A one-line note on what could not be done.
+/// Prints one line about something that failed.
 pub(crate) fn note(text: &str) {
     say(&format!("HPROF: {text}\n"));
 }
 
-/// Has other threads take all signals; for threads that the VM does not know.
+/// Blocks all signals in a thread that the VM does not know, so that other threads handle them.
 pub(crate) fn leave_signals_to_others() {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the set is a live local that the first call fills; the old mask is not wanted.
@@ -67,7 +67,7 @@ pub(crate) fn leave_signals_to_others() {
     }
 }
 
-/// Ends the process because of how it was started.
+/// Ends the process because it was started with invalid options.
 pub(crate) fn refuse(text: &str, code: i32, fatal: bool) -> ! {
     say(&format!("{ERROR_PREFIX}{text}\n"));
     if fatal {
@@ -76,7 +76,7 @@ pub(crate) fn refuse(text: &str, code: i32, fatal: bool) -> ! {
     exit(code)
 }
 
-/// Ends the process at once, without running exit handlers of a VM half started.
+/// Ends the process immediately, without running exit handlers of a VM that is only partly started.
 pub(crate) fn exit(code: i32) -> ! {
     let _ = std::io::stdout().flush();
     // SAFETY: ends the process; the agent has nothing left to do.

@@ -1,5 +1,5 @@
-//! What is recorded at the moment, and what a program that attaches orders: to change it, to end it, to
-//! write it now, to report what it is, or to copy the process for a heap dump.
+//! The current recording, and the commands of a program that attaches: change it, end it, write it now, report what it
+//! records, or copy the process for a heap dump.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use crate::exhausted::Wanted;
 use crate::snapshot::Reader;
 use crate::{entry, huge_pages, listener, output, process, snapshot};
 
-/// A recording under way.
+/// A recording in progress.
 #[derive(Clone)]
 pub(crate) struct Recording {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
@@ -27,14 +27,14 @@ pub(crate) struct Recording {
     /// Frames have line numbers.
     pub(crate) line_numbers: bool,
     begun: WallTime,
-    /// Nothing is written when it ends.
+    /// It writes nothing when it ends.
     is_silent: bool,
-    /// There is nothing but a stream of VM events.
+    /// It records only a stream of VM events.
     has_no_profile: bool,
 }
 
 impl Recording {
-    /// An error if the output has failed.
+    /// Returns an error if the output has failed.
     fn check(&self, state: &str) -> Result<(), String> {
         match self.recorder.lock().failure() {
             Some(failure) => Err(format!("{state}, but its output is lost: {failure}")),
@@ -79,20 +79,21 @@ pub(crate) fn begin(
     });
 }
 
-/// The recording goes to another place.
+/// The recording continues with another output.
 pub(crate) fn moved(place: &str) {
     if let Some(now) = lock().as_mut() {
         now.place = place.to_owned();
     }
 }
 
-/// No recording has come about.
+/// The recording has failed to start.
 pub(crate) fn forget() {
     *lock() = None;
 }
 
-/// Carries out what `text` orders, sent by a program that attaches. The answer goes to the standard error of the
-/// program, unless `reply=SOCKET` comes first, where the sender waits for it. False if it is refused.
+/// Carries out the command `text` of a program that attaches. The answer is written to standard error of the program;
+/// if `reply=SOCKET` comes first, it is sent to that socket, where the sender waits for it. Returns false if the
+/// command is refused.
 pub(crate) fn order(java: JavaVm, text: &str) -> bool {
     let (reply, text) = match text.strip_prefix("reply=") {
         Some(rest) => {
@@ -147,7 +148,7 @@ pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
     }
 }
 
-/// Ends the recording, which writes what it has.
+/// Ends the recording, which writes all its data.
 fn end() -> Result<Recording, String> {
     let Some(now) = lock().take() else {
         return Err(NOTHING.to_owned());
@@ -167,7 +168,7 @@ fn stop() -> Result<String, String> {
     })
 }
 
-/// Writes what there is as at the end, and continues.
+/// Writes the same data as at the end, and continues.
 fn dump() -> Result<String, String> {
     let now = now().ok_or(NOTHING)?;
     if now.has_no_profile {
@@ -179,15 +180,15 @@ fn dump() -> Result<String, String> {
     Ok(format!("what is known so far is in {}", now.place))
 }
 
-/// Copies the process for the reader at a socket; in microseconds how long that stopped the program and how long
-/// the fork took.
+/// Copies the process for the reader at a socket. The answer contains in microseconds how long the program was stopped
+/// and how long the fork took.
 fn snapshot(java: JavaVm, socket: &str) -> Result<String, String> {
     let taken = snapshot::take(java, Reader::At(socket), |_, _| ())?;
     let [stopped, fork] = [taken.stopped, taken.fork].map(|time| time.as_micros());
     Ok(format!("{stopped} {fork}"))
 }
 
-/// Records what these options want from now on, in place of what is recorded.
+/// Replaces the current recording by one with these options.
 fn change(java: JavaVm, text: &str) -> Result<String, String> {
     let parsed = parse(text, std::env::var(ENVIRONMENT).ok().as_deref());
     let mut options = match parsed {
@@ -197,7 +198,7 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     };
     let usual = default_name(options.output.format);
     if matches!(&options.output.target, Target::File(name) if name == usual) {
-        // What an earlier recording has written under this name stays.
+        // A file that an earlier recording has written under this name is kept.
         options.output.force = false;
     }
     let before = now();
@@ -211,7 +212,7 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     {
         return Err(why.to_owned());
     }
-    // As long as that fails, the present recording continues.
+    // If this fails, the current recording continues.
     let output = output::open(&options).map_err(|error| error.to_string())?;
     if before.is_some() {
         end()?;

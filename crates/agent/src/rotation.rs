@@ -1,8 +1,8 @@
-//! What the clock orders: the next file of a recording with `loop=`, and its end after `duration=`.
+//! Timed actions: the next file of a recording with `loop=`, and its end after `duration=`.
 //!
-//! The agent writes the two forms of the original only. Files of other forms are made by `tenure run --loop` and
-//! `tenure attach --loop`, which take a connection for each file: JFR and pprof are written from a whole profile, and in
-//! the program's process nothing reads one.
+//! The agent writes only the two forms of the original. `tenure run --loop` and `tenure attach --loop` write files of
+//! other forms, with one connection per file: JFR and pprof are written from a complete profile, and the agent does not
+//! read profiles.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use vm_hotspot::HotSpot;
 
 use crate::{listener, output, process, recording};
 
-/// How soon the end of the recording is noticed.
+/// The interval at which the thread checks whether the recording has ended.
 const STEP: Duration = Duration::from_millis(100);
 
-/// How soon it is noticed that everything is counted.
+/// The interval at which the thread checks whether everything is counted.
 const SHORT: Duration = Duration::from_millis(10);
 
-/// A recording has begun: starts a thread if the clock has something to order.
+/// A recording has begun: starts a thread if an option requires a timed action.
 pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
     let Some(vm) = HotSpot::get() else { return };
     let options = recorder.lock().options().clone();
@@ -28,7 +28,7 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
     }
     let recorder = Arc::clone(recorder);
     let run = move || {
-        // The time of a recording is that in which it counts.
+        // The time of a recording starts when it counts everything.
         while !vm.records_all() {
             if vm.has_ended() {
                 return;
@@ -51,7 +51,7 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
                 recording::stop_this(&recorder);
                 return;
             }
-            // What is recorded stays in the present output until there is another one.
+            // The recording stays in the current output until another one is open.
             match output::open(&options) {
                 Ok(output) => listener::rotate(vm, &recorder, output),
                 Err(error) => {
@@ -62,7 +62,7 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
                     last_fault = fault;
                 }
             }
-            // After a pause of the whole machine there is one file, not one for each turn that was missed.
+            // After a pause of the whole machine, this writes one file and not one for each missed interval.
             let after = |next: Instant| Some((next + every?).max(Instant::now()));
             next = next.and_then(after);
         }
@@ -72,7 +72,7 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
     }
 }
 
-/// Waits until then; false if the recording has ended before.
+/// Waits until this time; returns false if the recording ends before.
 fn wait(vm: &HotSpot, then: Instant) -> bool {
     while !vm.has_ended() {
         let left = then.saturating_duration_since(Instant::now());

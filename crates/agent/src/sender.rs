@@ -1,5 +1,5 @@
-//! Bytes for a collector, written by a thread of their own: a collector that reads slowly, or not at all,
-//! costs the profile its end and the program no time.
+//! Sends bytes to a collector by a separate thread. If a collector reads slowly or not at all, the profile loses its
+//! end, and the program is not delayed.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
@@ -13,30 +13,30 @@ use vmpi::Memory;
 
 use crate::process;
 
-/// Bytes that may wait for the collector, unless the memory limit is small.
+/// The most bytes that may wait for the collector, unless the memory limit is small.
 const LIMIT: u64 = 16 << 20;
-/// One part in so many of the memory limit may wait. What waits is charged to it.
+/// Waiting bytes may use the memory limit divided by this, and are charged to it.
 const SHARE: u64 = 8;
-/// A collector that reads nothing for so long, while a writer waits for it, is abandoned.
+/// A collector that reads nothing for this time while a writer waits for it is abandoned.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes that are put into the queue at once.
+/// Bytes that are added to the queue at once.
 const PIECE: usize = 64 << 10;
-/// Bytes of one write to the socket; the collector's progress is measured in this unit.
+/// Bytes per write to the socket; the collector's progress is measured in this unit.
 const SENT: usize = 8 << 10;
 
-/// What writers and the sending thread share.
+/// The state that writers and the sending thread share.
 #[derive(Default)]
 struct Queue {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes in `pieces`, and of the one that is being sent.
+    /// Bytes in `pieces`, and the unsent bytes of the piece that is being sent.
     waiting: u64,
-    /// How much was sent ever.
+    /// All bytes sent so far.
     sent: u64,
-    /// Why nothing is sent any more.
+    /// Why sending has ended.
     end: Option<String>,
     /// The end has been reported to a writer.
     is_reported: bool,
-    /// Dumps that are under way, and the end of the program: while there are any, a writer may wait.
+    /// The number of dumps in progress, plus one while the program ends: if it is not zero, a writer may wait.
     patient: u32,
     /// Nothing more will come.
     is_closed: bool,
@@ -55,7 +55,7 @@ impl Shared {
         self.queue.lock()
     }
 
-    /// Waits until `done`, as long as the collector reads something now and then; otherwise the
+    /// Waits until `done` returns true, as long as the collector reads some bytes within each interval; otherwise the
     /// collector is abandoned.
     fn wait<'a>(
         &'a self,
@@ -77,7 +77,7 @@ impl Shared {
         queue
     }
 
-    /// Sends nothing from here on. Wakes the threads that write to the collector or read from it.
+    /// Ends sending. Wakes the threads that write to the collector or read from it.
     fn give_up(&self, queue: &mut Queue) {
         queue.end = Some(format!(
             "the collector does not read; {} bytes are dropped, and what follows",
@@ -99,7 +99,7 @@ pub(crate) struct Sender(Arc<Shared>);
 #[derive(Clone)]
 pub(crate) struct Patience(Arc<Shared>);
 
-/// While this lives, writers may wait.
+/// While a value of this type exists, writers may wait.
 struct Patient<'a>(&'a Shared);
 
 impl<'a> Patient<'a> {
@@ -116,24 +116,24 @@ impl Drop for Patient<'_> {
 }
 
 impl Patience {
-    /// Whether both wait for one collector.
+    /// Whether both are for the same collector.
     pub(crate) fn is_same(&self, other: &Patience) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether nothing is sent any more.
+    /// Whether sending has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.0.lock().end.is_some()
     }
 
-    /// Runs `body`, which writes a dump or ends the profile: it waits for a collector that reads. When
-    /// it returns, the collector has been given all that `body` wrote, or has been abandoned, which is
-    /// reported. Several may run at once.
+    /// Runs `body`, which writes a dump or ends the profile and may wait for a collector that reads. When this returns,
+    /// all bytes of `body` have been sent to the collector, or the collector has been abandoned, which is reported.
+    /// Several calls may run at once.
     pub(crate) fn while_waiting<T>(&self, body: impl FnOnce() -> T) -> T {
         let _patient = Patient::new(&self.0);
         let result = body();
         let queue = self.0.lock();
-        // What others write meanwhile is not waited for.
+        // It does not wait for bytes that other threads write meanwhile.
         let last = queue.sent + queue.waiting;
         let mut queue = self.0.wait(queue, |queue| queue.sent >= last);
         let was_reported = queue.end.is_none() || std::mem::replace(&mut queue.is_reported, true);
@@ -147,10 +147,10 @@ impl Patience {
 }
 
 impl Sender {
-    /// Takes the collector over. A new thread writes its bytes, which are charged to this memory while they wait.
+    /// Starts a thread that sends to the collector. Waiting bytes are charged to this memory.
     ///
     /// # Errors
-    /// There can be no thread.
+    /// No thread can be started.
     pub(crate) fn new(stream: TcpStream, memory: &Arc<Memory>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Rank::Sender, Queue::default()),
@@ -169,14 +169,14 @@ impl Sender {
         Ok(Self(shared))
     }
 
-    /// What its user needs to say that it may wait.
+    /// A handle with which its user allows writers to wait.
     pub(crate) fn patience(&self) -> Patience {
         Patience(Arc::clone(&self.0))
     }
 }
 
 impl Drop for Sender {
-    /// What waits is still sent.
+    /// Waiting bytes are still sent.
     fn drop(&mut self) {
         self.0.lock().is_closed = true;
         self.0.changed.notify_all();
@@ -213,7 +213,7 @@ impl Write for Sender {
     }
 }
 
-/// The thread that writes; it ends when the collector is gone or the writers close the queue.
+/// The sending thread; it ends when the collector has disconnected or the writers close the queue.
 fn send(shared: &Shared) {
     let mut collector = &shared.stream;
     loop {
@@ -225,7 +225,8 @@ fn send(shared: &Shared) {
             match queue.pieces.pop_front() {
                 Some(piece) => break piece,
                 None if queue.is_closed => {
-                    // The thread that reads the collector's commands still has the stream.
+                    // This closes only the writing side, because the thread that reads the collector's commands still
+                    // uses the stream.
                     let _ = collector.shutdown(Shutdown::Write);
                     return;
                 }
@@ -245,7 +246,7 @@ fn send(shared: &Shared) {
                 Ok(count) => {
                     rest = &rest[count..];
                     queue.sent += count as u64;
-                    // Nothing waits any more if the collector was abandoned meanwhile.
+                    // If the collector was abandoned meanwhile, no bytes are waiting.
                     let count = queue.waiting.min(count as u64);
                     queue.waiting -= count;
                     shared.memory.native.discharge(count);
@@ -315,7 +316,7 @@ mod tests {
         let block = vec![7; 1 << 20];
         let began = Instant::now();
         let failed = (0..200).find_map(|_| sender.write_all(&block).err());
-        // Far below the seconds that any wait for it would take.
+        // This is far below the seconds that waiting for each block would take.
         assert!(began.elapsed() < Duration::from_secs(20));
         let printed = failed.expect("the limit is reached").to_string();
         assert!(printed.contains("does not read") && printed.contains("bytes are dropped"));
@@ -335,7 +336,7 @@ mod tests {
                 sender.write_all(&block).unwrap();
             }
         });
-        // Everything has left; from here on no thread reads.
+        // All bytes have been sent; from here on no thread reads.
         let collector = reader.join().unwrap();
         let failed = patience.while_waiting(|| {
             let mut blocks = (0..BLOCKS).map(|_| sender.write_all(&block));
@@ -345,7 +346,7 @@ mod tests {
         drop(collector);
     }
 
-    /// A thread that reads so many bytes slowly, and returns the collector's stream.
+    /// A thread that slowly reads this number of bytes, and returns the collector's stream.
     fn slow_reader(mut collector: TcpStream, bytes: usize) -> std::thread::JoinHandle<TcpStream> {
         std::thread::spawn(move || {
             let (mut got, mut buffer) = (0, vec![0; 1 << 20]);

@@ -1,10 +1,10 @@
 //! A copy of this process for a reader that writes its heap as a dump: `tenure dump --snapshot`, or a thread of the
-//! agent's own with `oom=snapshot`.
+//! agent with `oom=snapshot`.
 //!
-//! JVMTI calls back from a walk over the heap while all threads of the program are at a safepoint. The first
-//! callback forks the process and ends the walk, so the program stands still for no longer than that takes. The
-//! copy runs nothing of the VM and allocates nothing: it closes all files, connects to the reader's socket (or keeps
-//! the one that it was given) and waits. It ends when the reader closes the socket or ends, and when this process ends.
+//! JVMTI calls back from a walk over the heap while all threads of the program are at a safepoint. The first callback
+//! forks the process and ends the walk, so the program is stopped only for that time. The copy runs no code of the VM
+//! and allocates nothing: it closes all files, connects to the reader's socket (or keeps the one that it inherited) and
+//! waits. It ends when the reader closes the socket or ends, and when this process ends.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -25,29 +25,29 @@ use vmpi::TraceId;
 
 use crate::{process, recording};
 
-/// There is a copy. A second one would cost memory, too.
+/// Whether there is a copy. A second one would use more memory.
 static IS_COPIED: AtomicBool = AtomicBool::new(false);
 
 /// How long a copy took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// From the moment when its threads were asked to stop until the program continued.
+    /// From the request to stop the threads until the program continued.
     pub(crate) stopped: Duration,
     /// The fork alone.
     pub(crate) fork: Duration,
 }
 
-/// Where the reader is.
+/// How the copy reaches its reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reader<'a> {
-    /// It listens at this path.
+    /// The reader listens at this path.
     At(&'a str),
-    /// It has the other end of this socket, which stays open until this process has been copied.
+    /// The reader has the other end of this socket, which stays open until this process has been copied.
     Behind(RawFd),
 }
 
-/// Copies this process for a reader. A thread of its own calls `read` with the process id of the copy, and then waits until
-/// the copy has ended.
+/// Copies this process for a reader. A separate thread calls `read` with the process id of the copy, and then waits
+/// until the copy has ended.
 pub(crate) fn take(
     java: JavaVm,
     reader: Reader<'_>,
@@ -64,7 +64,7 @@ pub(crate) fn take(
     taken
 }
 
-/// The same when there is no other copy.
+/// As [`take`], when there is no other copy.
 fn take_first(
     java: JavaVm,
     plan: Plan,
@@ -79,7 +79,7 @@ fn take_first(
         };
         read(pid, taken);
         wait_for(pid, libc::WNOWAIT);
-        // A thread that sees that the process is gone can have another copy.
+        // A thread that sees that the copied process has ended can then make another copy.
         IS_COPIED.store(false, Ordering::SeqCst);
         wait_for(pid, 0);
     });
@@ -110,12 +110,12 @@ fn take_first(
         }
     };
     let taken = Taken { stopped, fork };
-    // The reaper waits for it.
+    // The reaper thread waits for the copy.
     let _ = copied.send((pid, taken));
     Ok(taken)
 }
 
-/// Runs `body` while what the recording knows of objects is laid down.
+/// Runs `body` while the recording's data about objects is stored where the reader finds it.
 fn with_tracked<T>(body: impl FnOnce(Words) -> T) -> T {
     let known = HotSpot::get().and_then(|hotspot| Some((hotspot, hotspot.stacks_of_sites()?)));
     let Some(((hotspot, of_sites), recording)) = known.zip(recording::now()) else {
@@ -150,8 +150,7 @@ fn with_tracked<T>(body: impl FnOnce(Words) -> T) -> T {
     })
 }
 
-/// Waits until the copy has ended. Unless `options` say otherwise, nothing of it is left then in the system's table of
-/// processes.
+/// Waits until the copy has ended. Unless `options` prevent it, this removes the copy from the system's process table.
 fn wait_for(pid: pid_t, options: c_int) {
     let options = options | libc::WEXITED | libc::__WALL;
     // SAFETY: the kernel takes no pointer as one to nothing to fill in.
@@ -167,10 +166,10 @@ fn wait_for(pid: pid_t, options: c_int) {
     {}
 }
 
-/// What the copy needs to know, made before the fork: it cannot allocate.
+/// Data that the copy needs. It is prepared before the fork, because the copy cannot allocate.
 struct Plan {
     socket: Socket,
-    /// What the copy sends when it can be read: where its memory has what is known of objects.
+    /// The bytes that the copy sends when it can be read: the address and size of the data about objects in its memory.
     hello: [u64; 2],
     parent: pid_t,
     /// The highest descriptor that may be open.
@@ -179,7 +178,7 @@ struct Plan {
 
 impl Plan {
     fn new(reader: Reader<'_>) -> io::Result<Plan> {
-        /// More are closed only by kernels that close all with one call.
+        /// Higher descriptors are closed only on kernels that close all with one call.
         const MOST: c_long = 1 << 16;
         Ok(Plan {
             hello: [0; 2],
@@ -210,7 +209,7 @@ fn address(path: &Path) -> io::Result<sockaddr_un> {
     Ok(address)
 }
 
-/// How the copy gets to its reader.
+/// How the copy gets its connection to the reader.
 enum Socket {
     Connect(sockaddr_un),
     Keep(c_int),
@@ -231,8 +230,8 @@ impl HeapWalk for ForkingWalk {
     }
 }
 
-/// Forks without the handlers that libraries have registered for that. The copy sends no signal when it ends, so
-/// that nothing else in the program which waits for processes finds it.
+/// Forks without the handlers that libraries have registered for forks. The copy sends no signal when it ends, so that
+/// other code in the program that waits for child processes does not receive it.
 fn fork(plan: &Plan) -> io::Result<(pid_t, Duration)> {
     const NOTHING: c_long = 0;
     let begun = Instant::now();
@@ -260,22 +259,22 @@ fn fork(plan: &Plan) -> io::Result<(pid_t, Duration)> {
     Ok((pid as pid_t, begun.elapsed()))
 }
 
-/// The number that the socket of the reader gets in the copy.
+/// The descriptor of the reader's socket in the copy.
 const KEPT: c_int = 0;
 
-/// The life of the copy, in which no signal is handled.
+/// The code of the copy, in which no signal is handled.
 fn serve_as_copy(plan: &Plan) -> ! {
     // SAFETY: all pointers are to live locals or literals; these calls allocate nothing and take no locks.
     unsafe {
-        // A reader in this process takes its end of the socket along. The signal comes when the thread ends that has forked,
-        // which is the VM's own: while a program ends, that is too early for such a reader.
+        // A reader in this process closes its end of the socket when the process ends. The signal is sent when the
+        // forking thread ends, which is a thread of the VM: while a program ends, that is too early for such a reader.
         if matches!(plan.socket, Socket::Connect(_)) {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             if libc::getppid() != plan.parent {
                 libc::_exit(1);
             }
         }
-        // By this name lists of JVMs leave it out.
+        // Lists of JVMs recognize a copy by this name and omit it.
         libc::prctl(libc::PR_SET_NAME, c"tenure copy".as_ptr());
         let kept = match plan.socket {
             Socket::Keep(socket) => {
@@ -313,7 +312,8 @@ fn serve_as_copy(plan: &Plan) -> ! {
     }
 }
 
-/// Closes all files from this number on: other processes would wait for connections that the program has closed.
+/// Closes all files from this number on. Otherwise other processes would wait for the end of connections that the
+/// program has closed.
 ///
 /// # Safety
 /// Nothing in this process uses one of them afterwards.
@@ -321,7 +321,7 @@ unsafe fn close_files(first: c_int, highest: c_int) {
     // SAFETY: the call takes numbers only; the rest is the caller's promise.
     unsafe {
         let all = libc::c_uint::MAX;
-        // Kernels before 5.9 do not have it.
+        // Kernels before 5.9 do not have this call.
         if libc::syscall(libc::SYS_close_range, first, all, 0) != 0 {
             for descriptor in first..=highest {
                 libc::close(descriptor);
@@ -330,11 +330,11 @@ unsafe fn close_files(first: c_int, highest: c_int) {
     }
 }
 
-/// Lets the process at the other end read this one's memory, where the kernel wants that to be said
+/// Allows the process at the other end to read this process's memory, which the kernel requires in some settings
 /// (`kernel.yama.ptrace_scope` of 1).
 ///
 /// # Safety
-/// To be called in a copy, where it allocates nothing.
+/// Must be called only in a copy; it allocates nothing.
 unsafe fn allow_reader(socket: c_int) {
     let mut collector = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = size_of::<libc::ucred>() as socklen_t;

@@ -1,15 +1,15 @@
-//! The agent's end: bytes of the collector to commands.
+//! The agent's side: decodes the bytes of the collector to commands.
 
 use super::{Command, Switch};
 
 /// Bytes of tag, serial and length.
 const HEAD: usize = 9;
-/// A switch that is not known has no longer body.
+/// The longest body of an unknown switch.
 const MOST_UNKNOWN: usize = 1 << 16;
 
-/// Collects bytes until a command is complete. The length word is ignored, as by the original:
-/// a command's length follows from its tag, and old collectors sent any value there. Unknown switches are
-/// newer than that: their length is used.
+/// Collects bytes until a command is complete. As in the original, the length word is ignored: a command's length
+/// follows from its tag, because old collectors sent any value there. Only newer collectors send unknown switches, so
+/// for those the length word is used.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     waiting: Vec<u8>,
@@ -29,7 +29,7 @@ impl Decoder {
     }
 }
 
-/// A command and its length, if all of it is there.
+/// A command and its length, if all its bytes have arrived.
 fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
     let tag = *bytes.first()?;
     if tag == 0xff {

@@ -1,5 +1,5 @@
-//! The socket of `net=host:port`: the commands a collector may send (facts: section 6), for both ends.
-//! Bytes in, values out: no socket here.
+//! The protocol of the socket `net=host:port`: the commands that a collector may send (facts: section 6), for both
+//! sides. It converts between bytes and values and uses no socket.
 
 mod decode;
 pub mod secret;
@@ -21,7 +21,7 @@ pub enum Command {
     AllocSites {
         /// 1 incremental, 2 sorted by allocation, 4 collect before.
         flags: u16,
-        /// Rows below this share stay out.
+        /// Rows below this share are left out.
         cutoff: f32,
     },
     /// 0x04: write the totals of the heap.
@@ -32,14 +32,14 @@ pub enum Command {
     DumpTraces,
     /// 0x07: write the CPU samples.
     CpuSamples {
-        /// Rows below this share stay out.
+        /// Rows below this share are left out.
         cutoff: f32,
     },
     /// 0x08: change what is recorded.
     Control(Switch),
     /// 0xff: no more commands.
     Eof,
-    /// A tag that is no command.
+    /// An unknown tag.
     Unknown(u8),
 }
 
@@ -61,16 +61,17 @@ pub enum Switch {
     ClearSites,
     /// 7: depth of traces from now on.
     Depth(u16),
-    /// New, 9 and 10: time contention of monitors, beginning at zero, or end that and write it.
+    /// New in Tenure, 9 and 10: start to time the contention of monitors from zero, or stop and write it.
     Monitors(bool),
-    /// New, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
+    /// New in Tenure, 8: what is recorded of each class from now on, as lines of [`vmpi::class_options`].
     Classes(String),
-    /// New, 11 and 12: allow the program's code to be run for requests about its objects, or forbid it.
+    /// New in Tenure, 11 and 12: allow the agent to run the program's code for requests about its objects, or forbid
+    /// it.
     OwnCode(bool),
-    /// New, 13: list the live objects of a class.
+    /// New in Tenure, 13: list the live objects of a class.
     Instances(vmpi::InstanceQuery),
-    /// New, 14: read how big and how full all live objects are. The number of the answer is the
-    /// serial of the command: agents that do not know it take a switch for two bytes.
+    /// New in Tenure, 14: read how large and how full all live objects are. The answer has the serial of the command as
+    /// its number; agents that do not know this switch read it as two bytes.
     Fills(u32),
     /// Any other number: no effect.
     Unknown(u16),

@@ -1,12 +1,12 @@
-//! How an agent and a collector on another machine show each other that they know the same secret,
-//! before anything else is sent. The secret itself never travels; what follows is not encrypted.
+//! The handshake by which an agent and a collector on another machine prove to each other that they know the same
+//! secret, before anything else is sent. The secret itself is never sent; later data is not encrypted.
 //!
-//! Each side sends [`MAGIC`] and a number that it never used before, the agent first. The collector adds
-//! its proof, and the agent answers with its own: a keyed hash of both numbers and of who proves.
+//! Each side sends [`MAGIC`] and a number that it never used before, the agent first. The collector adds its proof, and
+//! the agent answers with its own: a keyed hash of both numbers and of the side that proves.
 
 use std::io::{self, ErrorKind, Read, Write};
 
-/// What a side begins with.
+/// The first bytes of each side.
 pub const MAGIC: [u8; 8] = *b"TENURE-1";
 /// Bytes of a number and of a proof.
 const SIZE: usize = 32;
@@ -14,16 +14,16 @@ const SIZE: usize = 32;
 /// A number that was never used before.
 pub type Nonce = [u8; SIZE];
 
-/// Who proves.
+/// The side that proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one in the program.
+    /// The side in the program.
     Agent,
-    /// The one that listens.
+    /// The side that receives.
     Collector,
 }
 
-/// A key made of what a secret file holds.
+/// A key derived from the content of a secret file.
 #[derive(Clone)]
 pub struct Secret([u8; SIZE]);
 
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The secret of a file's content, without blanks around it; `None` if it has less than 16 bytes.
+    /// The secret of a file with this content, without surrounding blanks; `None` if it has less than 16 bytes.
     pub fn of(content: &[u8]) -> Option<Self> {
         const LEAST: usize = 16;
         let text = content.trim_ascii();
@@ -49,10 +49,10 @@ impl Secret {
         blake3::keyed_hash(&self.0, &message)
     }
 
-    /// Goes through the exchange on one side.
+    /// Performs the exchange for one side.
     ///
     /// # Errors
-    /// When the other side does not know the secret, does not answer, or speaks otherwise.
+    /// The other side does not know the secret, does not answer, or uses another protocol.
     pub fn meet(&self, side: Side, own: &Nonce, mut stream: impl Read + Write) -> io::Result<()> {
         let hello = [&MAGIC[..], own].concat();
         if side == Side::Agent {

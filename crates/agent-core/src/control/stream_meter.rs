@@ -1,4 +1,4 @@
-//! The collector's end: what arrives from the agent, measured while it is stored.
+//! The collector's side: measures the stream of the agent while it is stored.
 
 use hprof::RecordTag;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Progress {
     pub at_boundary: bool,
 }
 
-/// Follows the agent's stream without keeping it.
+/// Measures the agent's stream without storing it.
 #[derive(Clone, Debug, Default)]
 pub struct StreamMeter {
     progress: Progress,
@@ -39,12 +39,12 @@ pub struct StreamMeter {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// In the binary header or the first line.
+    /// In the binary header or the first line of text.
     #[default]
     Start,
     /// In a record's head.
     Head,
-    /// In a record's body, with so many bytes to come.
+    /// In a record's body, of which this many bytes are missing.
     Body(u64),
     /// In a line of text.
     Line,

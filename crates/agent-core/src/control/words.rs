@@ -5,7 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 use vmpi::class_options::Rules;
 
-/// Every form a command can be typed in, with what it does.
+/// Every form in which a command can be typed, with its effect.
 pub const WORDS: &[(&str, &str)] = &[
     ("gc", "collect garbage"),
     ("dump", "write a heap dump"),
@@ -40,7 +40,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("exit", "end the program"),
 ];
 
-/// A line that is no command.
+/// A line that is not a command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no such command: {0}")]
 pub struct NoCommand(pub String);

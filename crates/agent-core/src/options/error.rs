@@ -1,4 +1,4 @@
-//! What the agent says when it refuses to start, in the original's words.
+//! The messages with which the agent refuses to start, with the text of the original.
 
 use thiserror::Error;
 
@@ -17,16 +17,16 @@ impl OptionError {
     pub const EXIT_CODE: i32 = 1;
 }
 
-/// The sort of fault.
+/// The kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OptionFault {
-    /// A name that is no option, or a word without `=`.
+    /// An unknown option name, or a word without `=`.
     #[error("Unknown option: {0}")]
     Unknown(String),
     /// An empty name or one of more than 15 bytes.
     #[error("general syntax error parsing options")]
     General,
-    /// An empty or overlong value; the text names the option's form.
+    /// An empty or too long value; the text is the option's form.
     #[error("syntax error parsing {0}")]
     Syntax(&'static str),
     /// A value outside the option's set.
@@ -34,15 +34,15 @@ pub enum OptionFault {
     Value {
         /// The option's name.
         option: &'static str,
-        /// What it takes.
+        /// The values that it takes.
         demand: &'static str,
     },
-    /// An option that only modifies others, without any of these.
+    /// An option that only modifies others was given without any of those.
     #[error("{option}= selects nothing to record: it needs {needs}")]
     Alone {
         /// The option's name.
         option: &'static str,
-        /// What it modifies.
+        /// The options that it modifies.
         needs: &'static str,
     },
     /// `cpu=times` or `cpu=old` together with `format=b` in compat mode.
@@ -60,7 +60,7 @@ pub enum OptionFault {
     /// `net` without a port.
     #[error("net option missing port")]
     NetPort,
-    /// An option of long ago; the text shows the VM's replacement.
+    /// An option that old versions had; the text names the VM's replacement.
     #[error("The {option} option was removed, use -XX:OnError='{instead} %%p'")]
     Removed {
         /// The option's name.
@@ -70,7 +70,7 @@ pub enum OptionFault {
     },
 }
 
-/// A failure after the options were understood, while the agent opens its output.
+/// A failure after the options were parsed, while the agent opens its output.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StartError {
     /// No collector at the address of `net`.
@@ -81,13 +81,13 @@ pub enum StartError {
         /// Port as given, even when it is out of range.
         port: i64,
     },
-    /// What is recorded would go to another machine unprotected.
+    /// The recording would be sent to another machine without protection.
     #[error(
         "net={0} is another machine: give secret-file=FILE, which its tenure listen --secret-file gets, \
          too, or insecure=y"
     )]
     Unprotected(String),
-    /// The collector does not know the secret, or there is no secret to request.
+    /// The collector does not know the secret, or the file of the secret cannot be used.
     #[error("no profile goes to {0}: {1}")]
     Stranger(String, String),
     /// The output file cannot be created. The name is `(null)` for a `net` whose port is 0.

@@ -1,11 +1,11 @@
-//! How the output file gets its name (facts: section 1, "File naming").
+//! The name of the output file (facts: section 1, "File naming").
 
 use super::Format;
 
-/// Where the stream of VM events goes unless the options say where.
+/// The default file of the stream of VM events.
 pub const USUAL_EVENT_FILE: &str = "java.events";
 
-/// The name when none is given.
+/// The default name.
 pub fn default_name(format: Format) -> &'static str {
     match format {
         Format::Text => "java.hprof.txt",
@@ -34,7 +34,7 @@ pub fn temporary_name(name: &str) -> String {
     format!("{name}.TMP")
 }
 
-/// What `%` patterns stand for in modern mode. The original never replaced any.
+/// The values of `%` patterns in modern mode. The original replaced no patterns.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns<'a> {
     /// `%p`: the process id.

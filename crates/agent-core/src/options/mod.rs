@@ -58,15 +58,15 @@ pub struct Options {
     pub dump_on_exit: bool,
     /// `msa`: measure thread CPU time instead of elapsed time in `cpu=times`.
     pub thread_cpu_clock: bool,
-    /// `verbose`: say on standard error that a dump is being written.
+    /// `verbose`: print to standard error that a dump is being written.
     pub verbose: bool,
     /// `primfields`, `primarrays`.
     pub primitives: Primitives,
-    /// `exact=y`: every object is followed by itself, so that live counts are exact.
+    /// `exact=y`: every object is tracked, so that live counts are exact.
     pub exact: bool,
     /// `alloc`, `live`.
     pub sampled: Option<SampledAlloc>,
-    /// `memory`: bytes that all tables may take, and a quarter of that in the program's heap.
+    /// `memory`: the most bytes of all tables; in the program's heap, the agent uses at most a quarter of that.
     pub memory: u64,
     /// `tracked`: how many objects may be tracked, 0 for as many as `memory` allows.
     pub tracked: Option<usize>,
@@ -74,7 +74,7 @@ pub struct Options {
     pub mode: Mode,
     /// `events`, `events-file`, `events-net`: the stream of VM events.
     pub events: Option<Events>,
-    /// Nothing but a snapshot of an exhausted heap or the stream of VM events is wanted: there is no other output.
+    /// Only a snapshot of an exhausted heap or the stream of VM events is requested: there is no other output.
     pub records_nothing: bool,
     /// `loop`, `keep`: the output is a series of files.
     pub series: Option<Rotation>,
@@ -87,32 +87,32 @@ pub struct Options {
 pub struct Events {
     /// Mean bytes between two objects that are reported; 0 for all objects.
     pub interval: u32,
-    /// Frames of a stack: what `depth` says, if nothing else is recorded.
+    /// The most frames of a stack; if nothing else is recorded, the value of `depth`.
     pub depth: u32,
-    /// Where it goes: what `file` or `net` say, if nothing else is recorded.
+    /// The output of the stream; if nothing else is recorded, the value of `file` or `net`.
     pub target: Target,
 }
 
-/// How the files of a recording follow each other.
+/// When a recording starts its next file, and which files it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// Time that each file is about.
+    /// The time that each file covers.
     pub every: Duration,
-    /// What of them stays.
+    /// The files that are kept.
     pub keep: Keep,
 }
 
-/// What stays of the files of a recording.
+/// How many files of a recording are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// So many files.
+    /// This number of files.
     Files(u64),
-    /// So many bytes, and the newest file in any case.
+    /// This number of bytes, and always the newest file.
     Bytes(u64),
 }
 
 impl Keep {
-    /// What stays by default.
+    /// The default.
     pub const USUAL: Keep = Keep::Files(24);
 }
 
@@ -123,19 +123,18 @@ pub struct HeapMode {
     pub dump: bool,
     /// Allocation sites.
     pub sites: bool,
-    /// `stacks=sampled`: sites are instructions, whose stacks are sampled.
+    /// `stacks=sampled`: an allocation site is an instruction, and the stacks of sites are sampled.
     pub stacks_sampled: bool,
-    /// `native`: blocks of native code are recorded, one in about so many bytes on average; 0 and
-    /// 1 for every block.
+    /// `native`: blocks of native code are recorded, on average one per this many bytes; 0 and 1 for every block.
     pub native: Option<u64>,
     /// `jni=y`: global references of native code.
     pub references: bool,
-    /// `oom`: what happens when the Java heap is exhausted for the first time; as the mode has it if not
-    /// said ([`Options::dumps_when_exhausted`]).
+    /// `oom`: what happens when the Java heap is exhausted for the first time. `None` means the default of the mode
+    /// ([`Options::dumps_when_exhausted`]).
     pub when_exhausted: Option<WhenExhausted>,
-    /// `cow-limit`: bytes that a snapshot may cost.
+    /// `cow-limit`: the most bytes of memory that a snapshot may use.
     pub copy_limit: Option<u64>,
-    /// `own=y`: code of the program may be run to answer what is asked of its objects.
+    /// `own=y`: the agent may run the program's code for requests about its objects.
     pub own_code: bool,
 }
 
@@ -144,9 +143,9 @@ pub struct HeapMode {
 pub enum WhenExhausted {
     /// `oom=n`.
     Nothing,
-    /// `oom=y`: what a dump at the end writes is written then, too.
+    /// `oom=y`: the agent writes what it also writes for a dump at the end.
     Dump,
-    /// `oom=snapshot`: a copy of the process is read into a file of its own.
+    /// `oom=snapshot`: a copy of the process is read, and its heap is written to a separate file.
     Snapshot,
 }
 
@@ -157,29 +156,29 @@ pub struct CpuMode {
     pub samples: bool,
     /// Every call counted and timed.
     pub times: bool,
-    /// Timed calls are printed as caller and callee pairs (`cpu=old`).
+    /// Timed calls are printed as pairs of caller and callee (`cpu=old`).
     pub old: bool,
-    /// `wall`: time between two wall-clock samples of a thread, running or not.
+    /// `wall`: the time between two wall-clock samples of a thread, whether it runs or not.
     pub wall: Option<Duration>,
     /// `safepoint=y`: take stacks at safepoints, as the original did.
     pub safepoint: bool,
-    /// `frames`: which frames samples have.
+    /// `frames`: the kinds of frames in samples.
     pub frames: Frames,
 }
 
-/// Which frames samples have.
+/// The kinds of frames in samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Frames {
-    /// Those of Java.
+    /// Java frames.
     #[default]
     Java,
-    /// Also those of native code.
+    /// Java frames and native frames.
     Native,
-    /// Also those of native code and, in CPU samples, of the kernel.
+    /// Java frames, native frames and, in CPU samples, kernel frames.
     Kernel,
 }
 
-/// Where the output goes and in what form.
+/// The destination and the form of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Text or binary.
@@ -188,9 +187,9 @@ pub struct Output {
     pub target: Target,
     /// `force=y`: replace an existing file.
     pub force: bool,
-    /// `secret-file`: holds what a collector elsewhere has to know.
+    /// `secret-file`: the file with the secret that a collector on another machine must know.
     pub secret_file: Option<String>,
-    /// `insecure=y`: what is recorded may go to another machine unprotected.
+    /// `insecure=y`: the recording may be sent to another machine without protection.
     pub insecure: bool,
 }
 
@@ -208,19 +207,19 @@ pub enum Format {
 pub enum Target {
     /// A file name, exactly as given or the default.
     File(String),
-    /// A collector that listens.
+    /// A collector that listens at a port.
     Net {
         /// Name or address.
         host: String,
-        /// Port as C's `strtol` reads it: 0 for anything that is no number.
+        /// Port as C's `strtol` reads it: 0 if the text is not a number.
         port: i64,
     },
-    /// A collector of this machine that listens at a socket in the file system.
+    /// A collector on this machine that listens at a socket in the file system.
     Unix(String),
 }
 
 impl Target {
-    /// Whether a collector takes what is recorded.
+    /// Whether a collector receives the output.
     pub fn is_collector(&self) -> bool {
         !matches!(self, Target::File(_))
     }
@@ -235,11 +234,11 @@ pub struct TraceOptions {
     pub cost_depth: u32,
     /// Line numbers are printed.
     pub line_numbers: bool,
-    /// Traces of different threads are different traces.
+    /// Equal traces of different threads count as different traces.
     pub per_thread: bool,
 }
 
-/// Which primitive values a binary heap dump holds.
+/// The primitive values in a binary heap dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Primitives {
     /// Values of primitive fields.
@@ -253,21 +252,21 @@ pub struct Primitives {
 pub struct SampledAlloc {
     /// Mean number of allocated bytes between two samples.
     pub interval: u64,
-    /// Sampled objects are followed until they die.
+    /// Sampled objects are tracked until they are freed.
     pub live: bool,
 }
 
-/// How close the output stays to the original's.
+/// How closely the output follows the original's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The original's shape.
+    /// The original's format.
     Compat,
-    /// 1.0.2 with 8-byte ids, true thread stacks, wide totals, file patterns.
+    /// Version 1.0.2 with 8-byte ids, true thread stacks, wide totals, file patterns.
     Modern,
 }
 
 impl Options {
-    /// The settings of an empty option string, before the "nothing asked means `heap=all`" rule.
+    /// The settings of an empty option string, before the rule that no selection means `heap=all`.
     pub(crate) fn blank(text: String) -> Options {
         Options {
             text,
@@ -313,8 +312,8 @@ impl Options {
         (self.heap.sites || self.heap.dump) && self.sampled.is_none()
     }
 
-    /// Whether the heap is dumped at the first `OutOfMemoryError`. The original did not; its mode
-    /// wants to be asked.
+    /// Whether the heap is dumped at the first `OutOfMemoryError`. The original did not, so its mode does so only if
+    /// the option is given.
     pub fn dumps_when_exhausted(&self) -> bool {
         let by_mode = match self.mode {
             Mode::Modern => WhenExhausted::Dump,
@@ -324,13 +323,13 @@ impl Options {
         self.heap.dump && wanted == WhenExhausted::Dump
     }
 
-    /// Whether a snapshot of the heap is made at the first `OutOfMemoryError`, whatever else is recorded.
+    /// Whether a snapshot of the heap is taken at the first `OutOfMemoryError`, whatever else is recorded.
     pub fn snapshots_when_exhausted(&self) -> bool {
         self.heap.when_exhausted == Some(WhenExhausted::Snapshot)
     }
 
-    /// Whether a collector receives the last counts when the VM ends without a dump. The original sent nothing;
-    /// a user who watches a program also wants what came after the last request.
+    /// Whether a collector receives the last counts when the VM ends without a dump. The original sent nothing; a user
+    /// who watches a program also wants the counts since the last request.
     pub fn writes_last_counts(&self) -> bool {
         let is_counted = self.heap.sites
             || self.heap.dump
@@ -341,7 +340,7 @@ impl Options {
         is_counted && has_collector && !self.dump_on_exit && self.mode == Mode::Modern
     }
 
-    /// True when a run with these options counts and reports the same; only its collector may be another.
+    /// Whether a recording with these options counts and reports the same; only the collector may differ.
     pub fn records_as(&self, other: &Options) -> bool {
         let mut other = other.clone();
         other.text.clone_from(&self.text);
@@ -349,18 +348,19 @@ impl Options {
             format: other.output.format,
             ..self.output.clone()
         };
-        // It may be switched at any time.
+        // This setting can be changed at any time.
         other.heap.own_code = self.heap.own_code;
         *self == other
     }
 
-    /// Whether the options say what the output looks like, whatever its name is: `format`, or `compat=y`.
+    /// Whether the options determine the form of the output independently of the file name: `format`, or `compat=y`.
     pub(crate) fn names_form(&self) -> bool {
         let mut words = self.text.split(',');
         words.any(|word| word.starts_with("format=") || word == "compat=y")
     }
 
-    /// What a user should know of the output: the original's default is text, also in a file that is called `.hprof`.
+    /// A remark for the user about the form of the output: the original's default is text, even in a file called
+    /// `.hprof`.
     pub fn remark(&self) -> Option<String> {
         match &self.output.target {
             Target::File(name)
@@ -377,7 +377,7 @@ impl Options {
         }
     }
 
-    /// The file name `force=n` leads to, given whether a name is taken.
+    /// The name of the output file with `force=n`; `exists` returns whether a name is in use.
     pub fn output_file(&self, pid: u32, exists: impl Fn(&str) -> bool) -> Option<String> {
         let Target::File(name) = &self.output.target else {
             return None;

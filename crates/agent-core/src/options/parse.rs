@@ -1,4 +1,4 @@
-//! The parser: tokens as the original cut them, then one setter per kind of value.
+//! The parser: splits tokens as the original did, then calls one setter per kind of value.
 
 use super::{
     Events, Format, Frames, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation,
@@ -14,7 +14,7 @@ const MAX_VALUE: usize = 4096;
 const MAX_SWITCH: usize = 79;
 /// Most frames of a stack in the stream of VM events.
 const MOST_EVENT_FRAMES: u32 = 64;
-/// Frames of such a stack beside a profile: the VM takes longest for them.
+/// Frames of such a stack if there is also a profile: reading them takes most of the time.
 const USUAL_EVENT_FRAMES: u32 = 4;
 /// Longest port in bytes.
 const MAX_PORT: usize = 15;
@@ -54,7 +54,7 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
     }
 }
 
-/// Where a collector listens.
+/// The address of a collector.
 fn address(rest: &mut &str) -> Result<Target, OptionFault> {
     let host = token(rest, ':', MAX_VALUE)
         .ok_or(OptionFault::NetColon)?
@@ -68,8 +68,8 @@ fn address(rest: &mut &str) -> Result<Target, OptionFault> {
     Ok(Target::Net { host, port })
 }
 
-/// Options of this agent that only modify what others select, and what each of them needs. Alone they do not select the
-/// original's default, a heap dump and counts of all allocations.
+/// Options of this agent that only modify what others select, and the options that each of them needs. Without those,
+/// they do not select the original's default, which is a heap dump and counts of all allocations.
 const MODIFIERS: [(&str, &str); 12] = [
     ("frames", "cpu=samples or wall=TIME"),
     ("safepoint", "cpu=samples or wall=TIME"),
@@ -96,9 +96,9 @@ struct Parser {
     /// `format`, `modern` or `compat` was given.
     form_seen: bool,
     keep: Option<Keep>,
-    /// `wall=y`: as often as `interval` says.
+    /// `wall=y`: at the interval of `interval`.
     wall_at_interval: bool,
-    /// `events`: bytes between two objects.
+    /// `events`: mean bytes between two objects.
     events: Option<u32>,
     /// `events-depth`.
     events_depth: Option<u32>,
@@ -106,7 +106,7 @@ struct Parser {
     events_target: Option<Target>,
 }
 
-/// Cuts the next token off. `None` when it is empty or longer than `max`.
+/// Splits off the next token. `None` if it is empty or longer than `max`.
 fn token<'a>(rest: &mut &'a str, separator: char, max: usize) -> Option<&'a str> {
     let (token, tail) = rest.split_once(separator).unwrap_or((rest, ""));
     if token.is_empty() || token.len() > max {
@@ -211,7 +211,7 @@ impl Parser {
         })
     }
 
-    /// Where the output goes, or the stream of VM events: what `read` cuts off.
+    /// Sets the target of the output or of the stream of VM events, which `read` splits off.
     fn go_to<'t>(
         &mut self,
         name: &str,
@@ -283,7 +283,7 @@ impl Parser {
             }
             ("cutoff", _) => {
                 let ratio = value.trim_start().parse::<f64>().ok();
-                // C's comparison let "nan" through as well.
+                // C's comparison also accepted "nan".
                 let ratio = ratio.filter(|ratio| ratio.is_nan() || *ratio >= 0.0);
                 options.cutoff = ratio.ok_or_else(|| wrong("cutoff", "floating point and >= 0"))?;
             }
@@ -334,14 +334,14 @@ impl Parser {
                 let after = time(value).ok_or_else(|| wrong("duration", "a time such as 10m"))?;
                 options.duration = Some(after);
             }
-            // Masks for the original's developers: read, never used.
+            // Masks for the developers of the original: they are parsed and never used.
             _ => {}
         }
         Ok(())
     }
 
-    /// The form of a file that ends with the time, `loop=` or `duration=`, follows its ending; nothing is printed for each
-    /// file of a series.
+    /// The form of a file that ends after a time, with `loop=` or `duration=`, follows its ending, because nothing is
+    /// printed for each file of a series.
     fn finish_timed(&mut self) -> Result<(), OptionFault> {
         let options = &mut self.options;
         if let Some(series) = &mut options.series {
@@ -363,10 +363,10 @@ impl Parser {
         }
     }
 
-    /// Refuses endings of forms that the agent does not write. The original wrote text whatever the ending is: so does the
-    /// agent, if the options request that.
+    /// Refuses the endings of forms that the agent does not write. The original wrote text for every ending, and so
+    /// does the agent if the options request text.
     fn check_ending(&self) -> Result<(), OptionFault> {
-        /// What `tenure` makes of profiles; the agent writes the forms of the original only.
+        /// Forms that `tenure` converts profiles to; the agent writes only the forms of the original.
         const OTHERS: [&str; 8] = [
             ".jfr",
             ".pb.gz",
@@ -416,7 +416,7 @@ impl Parser {
         if !self.output_seen {
             options.output.target = Target::File(default_name(options.output.format).to_owned());
         }
-        // `live` without `alloc` has nothing to follow.
+        // `live` without `alloc` has nothing to track.
         options.sampled = options.sampled.filter(|sampled| sampled.interval > 0);
         let asked = options.heap.dump
             || options.heap.sites
@@ -435,7 +435,7 @@ impl Parser {
         if options.cpu.frames != Frames::Java && options.cpu.safepoint {
             return Err(wrong("frames", "java with safepoint=y"));
         }
-        // There is no output to write about.
+        // Without an output, there are no messages about it.
         options.verbose &= !options.records_nothing;
         self.check_ending()?;
         let options = &mut self.options;
@@ -454,7 +454,7 @@ impl Parser {
         self.check_stacks()
     }
 
-    /// Where the stream of VM events goes. If nothing else is recorded, that is what `file` or `net` say.
+    /// Sets the target of the stream of VM events; if nothing else is recorded, it is the value of `file` or `net`.
     fn finish_events(&mut self) -> Result<(), OptionFault> {
         let options = &mut self.options;
         let Some(interval) = self.events else {
@@ -494,7 +494,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Sampled stacks are those of sites.
+    /// `stacks=sampled` needs allocation sites.
     fn check_stacks(&self) -> Result<(), OptionFault> {
         let options = &self.options;
         if !options.heap.stacks_sampled {
@@ -541,7 +541,7 @@ fn syntax(name: &str) -> &'static str {
     }
 }
 
-/// As C's `strtol` in base 10: blanks, a sign and digits; the rest is handed back.
+/// Parses as C's `strtol` in base 10: blanks, a sign and digits. Returns the number and the rest.
 fn leading_number(text: &str) -> (i64, &str) {
     let text = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let digits_at = usize::from(text.starts_with(['+', '-']));
@@ -568,10 +568,10 @@ fn whole_number(text: &str) -> Option<i64> {
     }
 }
 
-/// The value of `keep=`: a number of files, or with a unit of bytes.
+/// Parses the value of `keep=`: a number of files, or a number of bytes if it has a unit.
 ///
 /// # Errors
-/// It is neither, or 0.
+/// The value is neither, or it is 0.
 pub fn keep(value: &str) -> Result<Keep, OptionFault> {
     let kept = match value.parse::<u64>() {
         Ok(files) => Some(Keep::Files(files)),
@@ -586,7 +586,7 @@ pub fn keep(value: &str) -> Result<Keep, OptionFault> {
         })
 }
 
-/// A time above zero; without a unit it is in milliseconds, as the original's.
+/// A time above zero; without a unit it is in milliseconds, as in the original.
 pub fn time(text: &str) -> Option<Duration> {
     let (number, unit) = leading_number(text);
     let number = u64::try_from(number).ok().filter(|n| *n > 0)?;
@@ -605,7 +605,7 @@ pub fn time(text: &str) -> Option<Duration> {
 /// The value of `memory=`, in bytes.
 ///
 /// # Errors
-/// It is no size, or below [`vmpi::Budget::LEAST`].
+/// The value is not a size, or below [`vmpi::Budget::LEAST`].
 pub fn memory(value: &str) -> Result<u64, OptionFault> {
     let bytes = size(value).filter(|bytes| *bytes >= vmpi::Budget::LEAST);
     bytes.ok_or(OptionFault::Value {

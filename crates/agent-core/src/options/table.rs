@@ -6,17 +6,17 @@
 pub enum Origin {
     /// In the original's help.
     Original,
-    /// Accepted by the original and without effect there or here.
+    /// Accepted by the original, with no effect there or here.
     Obsolete,
     /// Accepted by the original, absent from its help.
     Undocumented,
-    /// Accepted by the original only to say that it is gone.
+    /// Accepted by the original only to report that the option was removed.
     Removed,
     /// New in Tenure.
     New,
 }
 
-/// The sort of value an option takes.
+/// The kind of value of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `y` or `n`.
@@ -40,13 +40,13 @@ pub enum Value {
 pub struct OptionRow {
     /// The name before the `=`.
     pub name: &'static str,
-    /// The value's form as the help shows it.
+    /// The form of the value in the help text.
     pub form: &'static str,
-    /// What it does, as the help says it.
+    /// What the option does, in the help text.
     pub help: &'static str,
-    /// The default, as the help says it.
+    /// The default, in the help text.
     pub default: &'static str,
-    /// The sort of value.
+    /// The kind of value.
     pub value: Value,
     /// Where it comes from.
     pub origin: Origin,
@@ -430,7 +430,7 @@ Options of this implementation
 ------------------------------
 ";
 
-/// The text of `-agentlib:hprof=help`: the original's, byte for byte, then our own options.
+/// The text of `-agentlib:hprof=help`: the original's, byte for byte, then Tenure's options.
 pub fn help() -> String {
     let mut text = String::from(INTRO);
     rows(&mut text, Origin::Original);

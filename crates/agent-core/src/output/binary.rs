@@ -30,11 +30,11 @@ pub(crate) struct Settings {
     pub(crate) sampling: bool,
     pub(crate) depth: u32,
     pub(crate) primitives: crate::options::Primitives,
-    /// A collector also receives where classes come from.
+    /// Whether the origins of classes are written, which only a collector receives.
     pub(crate) places: bool,
 }
 
-/// Writes the binary form. A name record always comes right before its first use.
+/// Writes the binary form. A name's record is always written directly before its first use.
 pub(crate) struct BinaryOutput {
     writer: Option<Writer<Sink>>,
     pub(super) ids: ObjectIds,
@@ -47,11 +47,11 @@ pub(crate) struct BinaryOutput {
     frames: FxHashSet<u32>,
     classes: FxHashSet<ClassId>,
     pub(super) taken: Taken,
-    /// Classes whose place the file has.
+    /// Classes whose origin has been written.
     placed: FxHashSet<ClassId>,
 }
 
-/// Numbers given to what the VM's own dumper knows and the profiler does not.
+/// Numbers assigned to classes and threads that are in the VM's own dump but unknown to the profiler.
 #[derive(Default)]
 pub(super) struct Taken {
     frames: u32,
@@ -70,7 +70,7 @@ impl Taken {
         self.traces
     }
 
-    /// Far above what the profiler counts to.
+    /// The next number of a class; the profiler never counts up to these.
     fn next_class(&mut self) -> ClassId {
         self.classes += 1;
         ClassId(1 << 24 | self.classes)
@@ -94,7 +94,7 @@ impl BinaryOutput {
             len: 31,
         };
         BinaryOutput {
-            // A sink takes every write, so there is always a writer.
+            // A sink accepts every write, so there is always a writer.
             writer: Writer::new(sink, &header).ok(),
             ids,
             settings,
@@ -134,7 +134,8 @@ impl BinaryOutput {
         id
     }
 
-    /// The name of a thread; the first ones are remembered: there is no end of names of threads.
+    /// The name of a thread. Only the first names are remembered, because programs can create threads with new names
+    /// without end.
     fn thread_name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
         const REMEMBERED: usize = 4096;
         if self.names.len() < REMEMBERED || name.is_empty() || self.names.contains_key(name) {
@@ -165,7 +166,7 @@ impl BinaryOutput {
         class_serial(id)
     }
 
-    /// Writes LOAD CLASS for a class that the profiler has not heard of.
+    /// Writes LOAD CLASS for a class that is unknown to the profiler.
     pub(super) fn load_unheard(
         &mut self,
         context: &mut Context<'_>,
@@ -196,7 +197,7 @@ impl BinaryOutput {
         self.put(context.vm, &record);
     }
 
-    /// Writes where classes come from, for those not written yet.
+    /// Writes the origins of the classes whose origin is not written yet.
     fn places(&mut self, context: &mut Context<'_>, classes: impl Iterator<Item = ClassId>) {
         let mut body = Vec::new();
         for id in classes {
@@ -286,7 +287,7 @@ impl Emit for BinaryOutput {
     }
 
     fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId) {
-        // Only classes the file knows: an UNLOAD of an unknown serial confuses readers.
+        // Only classes that are in the file: an UNLOAD of an unknown serial confuses readers.
         if self.classes.contains(&id) {
             self.put(
                 context.vm,
@@ -604,7 +605,7 @@ impl Emit for BinaryOutput {
     }
 
     fn note(&mut self, context: &mut Context<'_>, text: &str) {
-        // A name that nothing refers to: every reader takes it.
+        // A name that no record refers to: every reader accepts it.
         self.name(context.vm, &format!("NOTE: {text}"));
     }
 
@@ -628,7 +629,7 @@ fn wide_row(body: &mut Vec<u8>, site: (Serial, Serial), (live, allocated): (Volu
     }
 }
 
-/// The array byte of ALLOC SITES: 0 for an object, 2 for an array of references, else the type.
+/// The byte for the kind of array in ALLOC SITES: 0 for an object, 2 for an array of references, otherwise the type.
 fn array_type(signature: &str) -> u8 {
     let element = signature.strip_prefix('[');
     element

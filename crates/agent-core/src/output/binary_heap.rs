@@ -14,7 +14,7 @@ use vmpi::{
 /// Walks the heap and writes it.
 pub(super) fn walk(out: &mut BinaryOutput, context: &mut Context<'_>) -> Result<(), VmError> {
     let vm = context.vm;
-    // Some VMs answer no question during the walk, so the sizes are summed up before it.
+    // Some VMs answer no queries during the walk, so the sizes are computed before it.
     let sizes = instance_sizes(vm, context, out.ids.size);
     let mut walk = Walk {
         to: Segments::new(out, context),
@@ -45,7 +45,7 @@ fn instance_sizes(vm: &dyn Vm, context: &mut Context<'_>, ids: IdSize) -> FxHash
     }
     let total = |class: &ClassId| {
         let (mut sum, mut at) = (0, *class);
-        // A chain of superclasses is short; the bound ends one that a VM got wrong.
+        // A chain of superclasses is short; the bound stops at a chain that is wrong and never ends.
         for _ in 0..1000 {
             let Some((bytes, superclass)) = own.get(&at) else {
                 break;
@@ -173,7 +173,7 @@ impl HeapVisitor for Walk<'_, '_> {
     }
 
     fn class(&mut self, record: &ClassRecord<'_>) {
-        // LOAD CLASS and names go out before the segment that needs them.
+        // LOAD CLASS and names are written before the segment that needs them.
         self.to.out.class(self.to.context, record.class);
         self.to.tag(HeapTag::ClassDump);
         self.id(record.object);

@@ -1,4 +1,4 @@
-//! Sections to bytes, in the text or the binary form. Everything arrives with its names resolved.
+//! Writes sections as bytes, in the text or the binary form. All names are resolved before.
 
 pub(crate) mod binary;
 mod binary_heap;
@@ -54,11 +54,11 @@ pub(crate) struct Context<'a> {
 
 /// The two forms. A method without a counterpart in a form writes nothing there.
 pub(crate) trait Emit: Send {
-    /// The VM is up: header, and for the binary form the settings.
+    /// The VM is ready: write the header and, in the binary form, the settings.
     fn begin(&mut self, context: &mut Context<'_>, unix_ms: u64);
     /// A class was loaded.
     fn class_loaded(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class);
-    /// A class is gone.
+    /// A class was unloaded.
     fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId);
     /// A thread started.
     fn thread_started(&mut self, context: &mut Context<'_>, thread: &ThreadRecord<'_>);
@@ -70,7 +70,7 @@ pub(crate) trait Emit: Send {
     fn sites(&mut self, context: &mut Context<'_>, section: &SitesSection<'_>);
     /// CLASS ESTIMATES of a sampled allocation table.
     fn estimates(&mut self, context: &mut Context<'_>, table: &SiteTable, interval: u64);
-    /// ALLOCATION STACKS: so many samples of the stacks of sites.
+    /// ALLOCATION STACKS: the sampled stacks of sites, from this many samples.
     fn allocation_stacks(&mut self, context: &mut Context<'_>, samples: u64, rows: &[StackShare]);
     /// NATIVE: these rows of a table of blocks, whose class is the library.
     fn native(
@@ -90,11 +90,11 @@ pub(crate) trait Emit: Send {
     fn call_pairs(&mut self, context: &mut Context<'_>, table: &CostTable);
     /// MONITOR TIME.
     fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64);
-    /// LOCK TIME: as MONITOR TIME, of locks that are no monitors.
+    /// LOCK TIME: as MONITOR TIME, for locks that are not monitors.
     fn locks(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64);
     /// WAIT and WAITED.
     fn wait(&mut self, context: &mut Context<'_>, wait: &WaitRecord<'_>);
-    /// JNI REFERENCES; `with_handles`: and what of them exists.
+    /// JNI REFERENCES; `with_handles`: also the references that exist now.
     fn references(&mut self, context: &mut Context<'_>, all: &vmpi::References, with_handles: bool);
     /// CLASS OPTIONS; has no text form.
     fn class_options(&mut self, context: &mut Context<'_>, answers: &[vmpi::ClassAnswer]) {
@@ -115,10 +115,10 @@ pub(crate) trait Emit: Send {
         threads: &[ThreadStack],
         monitors: &[MonitorInfo],
     );
-    /// HEAP DUMP: the VM's own, written to `scratch` for the while, or by a walk of its heap.
+    /// HEAP DUMP: converted from a dump that the VM writes to `scratch`, or made by a walk of its heap.
     ///
     /// # Errors
-    /// When the VM cannot walk; what was written until then stands.
+    /// The VM cannot walk its heap. What was written before remains in the output.
     fn heap(
         &mut self,
         context: &mut Context<'_>,
@@ -127,7 +127,7 @@ pub(crate) trait Emit: Send {
     ) -> Result<(), vmpi::VmError>;
     /// HEAP SUMMARY.
     fn heap_summary(&mut self, context: &mut Context<'_>, summary: HeapSummary);
-    /// A remark about the profile itself: what was lost, what could not be done.
+    /// A remark about the profile itself: dropped data, or a step that failed.
     fn note(&mut self, context: &mut Context<'_>, text: &str);
     /// Hands everything to the output.
     fn flush(&mut self);
@@ -135,8 +135,8 @@ pub(crate) trait Emit: Send {
     fn take_failure(&mut self) -> Option<String>;
 }
 
-/// The threads of MONITOR DUMP, in order of their numbers: state word and stack. A thread that the VM
-/// does not list is ending.
+/// The threads of MONITOR DUMP, in the order of their numbers: status word and stack. A thread that the VM does not
+/// list is about to end.
 pub(crate) fn monitor_threads(
     catalog: &Catalog,
     now: &[ThreadStack],
@@ -150,7 +150,7 @@ pub(crate) fn monitor_threads(
     catalog.threads.keys().copied().map(row).collect()
 }
 
-/// A state as [`hprof::thread_status`] reads it.
+/// A state as a status word for [`hprof::thread_status`].
 fn status(state: ThreadState) -> u32 {
     let number = match state {
         ThreadState { alive: false, .. } => 0,
@@ -186,7 +186,7 @@ pub(crate) fn known_thread(thread: vmpi::ThreadId) -> u32 {
     }
 }
 
-/// The volumes a row prints: counted ones, or the estimates of a sampled table.
+/// The volumes that a row prints: the counted ones, or the estimates of a sampled table.
 pub(crate) fn shown(table: &SiteTable, row: usize) -> (Volume, Volume) {
     let all = table.estimate(row);
     let whole = |estimate: profile::Estimate| estimate.value.round() as u64;
@@ -200,7 +200,7 @@ pub(crate) fn shown(table: &SiteTable, row: usize) -> (Volume, Volume) {
     )
 }
 
-/// The rows of a table in this order: those with a share of at least `cutoff` of what is live or of what was allocated.
+/// The rows of a table in this order that have at least the share `cutoff` of the live or of the allocated volume.
 pub(crate) fn rows_by_either(table: &SiteTable, order: SiteOrder, cutoff: f64) -> Vec<Ranked> {
     let other = match order {
         SiteOrder::LiveBytes => SiteOrder::AllocatedBytes,
@@ -218,7 +218,7 @@ pub(crate) fn rows_by_either(table: &SiteTable, order: SiteOrder, cutoff: f64) -
     rows
 }
 
-/// `class.method` of a trace's innermost frame.
+/// `class.method` of the innermost frame of a trace.
 pub(crate) fn top_name(trace: &ResolvedTrace) -> String {
     match trace.frames.first() {
         Some(frame) => format!("{}.{}", frame.class_name, frame.method),
@@ -226,7 +226,7 @@ pub(crate) fn top_name(trace: &ResolvedTrace) -> String {
     }
 }
 
-/// Source files print as this when they are not known.
+/// The printed name of a source file, or a placeholder if it is unknown.
 pub(crate) fn source_name(source: &Option<Arc<str>>) -> &str {
     source.as_deref().unwrap_or("<Unknown Source>")
 }

@@ -1,4 +1,4 @@
-//! Heap segments under construction: a segment never holds a name's first use before the name.
+//! Heap segments under construction. The record of a name is written before the segment that uses it first.
 
 use super::Context;
 use super::binary::BinaryOutput;
@@ -60,13 +60,13 @@ impl<'a, 'c> Segments<'a, 'c> {
         }
     }
 
-    /// The id of a JNI global reference: they are numbered in each dump.
+    /// Writes the id of a JNI global reference; each dump numbers them from the start.
     pub(super) fn next_reference(&mut self) {
         self.references += 1;
         self.raw_id(self.references);
     }
 
-    /// The same with the VM's own id, where ids are wide enough for it.
+    /// As [`Self::next_reference`], but with the VM's own id if ids are wide enough for it.
     pub(super) fn reference(&mut self, id: ObjectId) {
         match self.out.ids.size {
             IdSize::Four => self.next_reference(),
@@ -89,7 +89,7 @@ impl<'a, 'c> Segments<'a, 'c> {
         self.written += 1;
     }
 
-    /// Writes what is left and the end.
+    /// Writes the remaining bytes and the end of the dump.
     pub(super) fn finish(&mut self) {
         if self.written == 0 && self.out.one_record {
             self.write(RecordTag::HeapDump);

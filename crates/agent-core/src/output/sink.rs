@@ -1,4 +1,4 @@
-//! The output behind both forms: it never fails, it remembers that it did.
+//! The output behind both forms. Writing never fails; the first failure is stored.
 
 use std::io::{self, Write};
 

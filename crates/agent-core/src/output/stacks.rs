@@ -1,5 +1,5 @@
-//! Stack traces alone, as a dump without a heap: for a process that reads a copy of the program, whose tables have
-//! only the numbers of stacks.
+//! Stack traces without a heap, for a process that reads a copy of the program: the tables in the copy contain only the
+//! numbers of stacks.
 
 use super::binary::{BinaryOutput, Settings};
 use super::sink::Sink;
@@ -55,7 +55,7 @@ pub fn stack_serial(trace: TraceId) -> u32 {
     }
 }
 
-/// An output that sends its pieces through a channel.
+/// An output that sends its bytes in pieces through a channel.
 struct Pieces(Sender<Vec<u8>>);
 
 impl Write for Pieces {

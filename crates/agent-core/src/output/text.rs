@@ -35,7 +35,7 @@ impl TextOutput {
     }
 
     pub(super) fn put(&mut self, record: &TextRecord<'_>) {
-        // The sink keeps its failures to itself.
+        // The sink stores its failures and returns none.
         let _ = write_record(&mut self.sink, record);
     }
 

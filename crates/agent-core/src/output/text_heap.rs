@@ -12,10 +12,10 @@ use vmpi::{
     ThreadId, Value, Vm, VmError,
 };
 
-/// Walks the heap and writes what it meets.
+/// Walks the heap and writes its objects.
 pub(super) fn walk(out: &mut TextOutput, context: &mut Context<'_>) -> Result<(), VmError> {
     let vm = context.vm;
-    // Some VMs answer no question during the walk, so the names are fetched before it.
+    // Some VMs answer no queries during the walk, so the names are read before it.
     let classes = context.catalog.class_ids();
     let fields = classes
         .into_iter()

@@ -1,4 +1,4 @@
-//! The profiler: VM facts in, HPROF out. One state machine, which receives events one at a time.
+//! The profiler: receives VM events and writes HPROF. It is one state machine that processes events one at a time.
 
 mod report;
 
@@ -41,30 +41,30 @@ pub enum Reaction {
 pub struct Recorder {
     options: Options,
     host: Box<dyn Host>,
-    /// The output until the VM is up, when its form can be decided.
+    /// The output until the VM is ready, because its form cannot be decided before.
     waiting: Option<Sink>,
     out: Option<Box<dyn Emit>>,
     catalog: Catalog,
     tables: Tables,
     printed: FxHashSet<TraceId>,
-    /// The answers of the program's factories, and whether the collector knows them.
+    /// The answers of the program's factories, and whether the collector has received them.
     answers: (BTreeMap<ClassId, ClassAnswer>, bool),
     lost: Vec<(String, u64)>,
     degraded: Vec<report::Note>,
     ended: bool,
-    /// Why the present output cannot be written further.
+    /// Why the current output cannot be written further.
     failure: Option<String>,
     measures: Measures,
 }
 
-/// What a collector has measured until it has enough.
+/// What a collector has started to measure and not stopped yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measures {
     samples: bool,
     contention: bool,
 }
 
-/// What was counted.
+/// All counts.
 #[derive(Debug, Default)]
 struct Tables {
     sites: SiteTable,
@@ -73,30 +73,30 @@ struct Tables {
     /// Blocks of native code; the class is the library.
     native: SiteTable,
     samples: SampleTable,
-    /// How often threads were interrupted for them since this output began.
+    /// How often threads were interrupted for samples since this output began.
     sample_timing: SampleTiming,
     costs: CostTable,
     wall: Wall,
     contention: ContentionTable,
-    /// At locks that are no monitors.
+    /// Waits for locks that are not monitors.
     parks: ContentionTable,
-    /// Where each thread found a monitor taken.
+    /// The monitor and the stack at which each thread is blocked.
     entering: FxHashMap<ThreadId, (MonitorId, TraceId)>,
 }
 
 /// Wall-clock samples.
 #[derive(Debug, Default)]
 struct Wall {
-    /// Of threads that ran or could have run, and of those that waited: samples as calls, and the time
-    /// that they stand for.
+    /// The first table is of threads that ran or could have run, the second of threads that waited. Samples are counted
+    /// as calls, with the time that they represent.
     tables: [CostTable; 2],
-    /// Samples since this output began, and nanoseconds that they stand for.
+    /// Samples since this output began, and the nanoseconds that they represent.
     taken: [u64; 2],
     dropped: WallDropped,
 }
 
 impl Recorder {
-    /// A recorder for these options. Nothing is written before the VM is up.
+    /// A recorder for these options. It writes nothing until the VM is ready.
     pub fn new(options: Options, out: Box<dyn Write + Send>, host: Box<dyn Host>) -> Recorder {
         let sampling = options
             .sampled
@@ -132,7 +132,7 @@ impl Recorder {
         &self.options
     }
 
-    /// Runs one output step with everything it needs.
+    /// Calls one output function with the context that it needs.
     fn write(&mut self, vm: &dyn Vm, step: impl FnOnce(&mut dyn Emit, &mut Context<'_>)) {
         let Some(out) = self.out.as_deref_mut() else {
             return;
@@ -149,7 +149,7 @@ impl Recorder {
         self.report_failure();
     }
 
-    /// Says that the output has failed, once.
+    /// Reports once that the output has failed.
     fn report_failure(&mut self) {
         let failure = self.out.as_deref_mut().and_then(Emit::take_failure);
         if let Some(failure) = failure {
@@ -159,7 +159,7 @@ impl Recorder {
         }
     }
 
-    /// Why the output could not be written to its end.
+    /// Why the output is incomplete, if it is.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -177,8 +177,8 @@ impl Recorder {
         }
     }
 
-    /// Continues with another output, which gets the header and everything to which the following records
-    /// refer. Counts continue, so that the next tables hold what was counted meanwhile.
+    /// Continues with another output, to which it writes the header and all definitions that later records refer to.
+    /// Counts continue, so that the next tables include what was counted in between.
     pub fn begin_again(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
         if self.out.is_none() || self.ended {
             return;
@@ -315,7 +315,7 @@ impl Recorder {
                 self.tables.entering.insert(thread, (monitor, trace));
             }
             MonitorEvent::ContendedEntered { waited_ns } => {
-                // The place is where the thread blocked, which the first event knew.
+                // The stack is the one at which the thread blocked, from the first event.
                 let entered = self.tables.entering.remove(&thread);
                 let trace = match entered {
                     Some((same, trace)) if same == monitor => trace,
@@ -447,7 +447,7 @@ impl Recorder {
         }
     }
 
-    /// Begins to time contention, or ends that and writes what was found: who asks waits for it.
+    /// Starts to time contention, or stops and writes the results for the collector that is waiting for them.
     fn time_monitors(&mut self, vm: &dyn Vm, on: bool) {
         self.measures.contention = on;
         if on {
@@ -471,7 +471,7 @@ impl Recorder {
         }
     }
 
-    /// The VM ends while the collector has something measured: it receives what was found until now.
+    /// The VM ends while a collector is measuring: writes the results until now.
     fn last_measurements(&mut self, vm: &dyn Vm) {
         if self.measures.samples {
             self.cpu_samples(vm, 0.0);

@@ -17,12 +17,12 @@ pub(super) struct Note {
 }
 
 impl Recorder {
-    /// Everything the options request: monitors, heap, sites, samples, times. Afterwards CPU and
-    /// monitor costs begin again at zero; sites continue.
+    /// Writes everything that the options request: monitors, heap, sites, samples, times. Afterwards CPU and monitor
+    /// costs restart at zero; sites continue.
     pub(super) fn dump(&mut self, vm: &dyn Vm) {
         let options = self.options.clone();
         if options.heap.dump {
-            // The stacks of threads get their numbers before the traces are written.
+            // Thread stacks must have their numbers before the traces are written.
             let _ = vm.all_stacks();
         }
         self.pull(vm);
@@ -32,7 +32,7 @@ impl Recorder {
             self.monitors(vm);
         }
         if options.heap.references {
-            // Before the dump, whose roots they are.
+            // References are written before the dump, because they are roots of it.
             self.progress(" JNI references ...");
             self.references(vm, options.heap.dump);
         }
@@ -77,8 +77,8 @@ impl Recorder {
         self.flush();
     }
 
-    /// What was counted until now: blocks of native code, allocation sites, JNI references (with their
-    /// handles if bit 3 of the flags is set; the lower bits are those of ALLOC SITES).
+    /// Writes the counts until now: blocks of native code, allocation sites, JNI references (with their handles if bit
+    /// 3 of the flags is set; the lower bits are the flags of ALLOC SITES).
     pub(super) fn counts(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {
         self.pull(vm);
         if self.options.heap.native.is_some() {
@@ -91,8 +91,8 @@ impl Recorder {
         self.new_notes(vm);
     }
 
-    /// Notes that the collector does not have yet. All are written once more at the end, when their numbers
-    /// are final.
+    /// Writes the notes that the collector does not have yet. All notes are written once more at the end, with their
+    /// final numbers.
     fn new_notes(&mut self, vm: &dyn Vm) {
         let new = self.degraded.iter_mut().filter(|note| !note.is_written);
         let new: Vec<String> = new
@@ -121,9 +121,9 @@ impl Recorder {
         self.flush();
     }
 
-    /// How much CPU time there was between two samples of a thread, if that is not what was requested.
+    /// The actual CPU time between two samples of a thread, if it differs from the requested one.
     fn interval_remark(&mut self) -> Option<String> {
-        // Readers of the original form do not know this note: there it needs a larger difference.
+        // Readers of the original's form do not know this note, so there it is written only for a larger difference.
         let small = match self.options.mode {
             Mode::Modern => 0.05,
             _ => 0.5,
@@ -139,7 +139,7 @@ impl Recorder {
         })
     }
 
-    /// How often threads were sampled in fact, and what was dropped, since this output began.
+    /// How often threads were actually sampled, and how many samples were dropped, since this output began.
     fn wall_remark(&mut self) -> Option<String> {
         let requested = self.options.cpu.wall?;
         let wall = &mut self.tables.wall;
@@ -159,8 +159,8 @@ impl Recorder {
         ))
     }
 
-    /// Ends the output with what was recorded, and continues with another one. It counts allocations anew;
-    /// the counts of live objects stay.
+    /// Ends the output with what was recorded, and continues with another one. Allocation counts restart at zero; the
+    /// counts of live objects remain.
     pub fn rotate(&mut self, vm: &dyn Vm, out: Box<dyn Write + Send>) {
         if self.out.is_none() || self.ended {
             return;
@@ -174,10 +174,10 @@ impl Recorder {
         self.flush();
     }
 
-    /// The end: notes, then nothing more.
+    /// Ends the output: writes the notes, and nothing after them.
     pub(super) fn finish(&mut self, vm: &dyn Vm) {
         self.remarks(vm);
-        // The output is closed: the program may continue for long.
+        // This closes the output, because the program may continue for a long time.
         self.out = None;
         self.ended = true;
     }
@@ -190,8 +190,8 @@ impl Recorder {
         }
     }
 
-    /// Something is not measured as requested, which is reported at the end. A note about the memory limit replaces
-    /// the one before it, which differs in its numbers only.
+    /// Something is not measured as requested, which is reported at the end. A note about the memory limit replaces the
+    /// previous one, from which it differs only in its numbers.
     pub(super) fn degraded(&mut self, what: &str) {
         const MOST: usize = 256;
         let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
@@ -210,14 +210,14 @@ impl Recorder {
         }
     }
 
-    /// Says a word about a dump, with `verbose=y`.
+    /// Prints the progress of a dump, with `verbose=y`.
     fn progress(&mut self, text: &str) {
         if self.options.verbose {
             self.host.say(text);
         }
     }
 
-    /// Fetches every difference the VM side has gathered.
+    /// Gets all counts that the VM side has collected since the last call.
     pub(super) fn pull(&mut self, vm: &dyn Vm) {
         let result = vm.flush(&mut |event: &Event<'_>| {
             vmpi::Profiler::notify(self, vm, event);
@@ -232,7 +232,7 @@ impl Recorder {
         self.write(vm, |out, context| out.note(context, text));
     }
 
-    /// The traces of a section that are not written yet.
+    /// Writes the traces of a section that are not written yet.
     fn traces(&mut self, vm: &dyn Vm, ids: &[TraceId]) {
         let new: Vec<_> = ids
             .iter()
@@ -247,7 +247,7 @@ impl Recorder {
         });
     }
 
-    /// Every trace that is not written yet, in order of serials.
+    /// Writes every trace that is not written yet, in the order of serials.
     pub(super) fn all_traces(&mut self, vm: &dyn Vm) {
         let ids = self.catalog.trace_ids();
         self.traces(vm, &ids);
@@ -262,14 +262,14 @@ impl Recorder {
             }
         };
         let monitors = vm.monitors().unwrap_or_default();
-        self.pull(vm); // The stacks may have new traces.
+        self.pull(vm); // Reading the stacks may have defined new traces.
         self.all_traces(vm);
         let table = std::mem::take(&mut self.tables.contention);
         let parks = std::mem::take(&mut self.tables.parks);
         let cutoff = self.options.cutoff;
         self.write(vm, |out, context| {
             out.monitors(context, &threads, &monitors);
-            // The original has no section when nothing was contended.
+            // The original writes no section if there was no contention.
             if table.rows().iter().any(|row| row.count > 0) {
                 out.contention(context, &table, cutoff);
             }
@@ -295,7 +295,7 @@ impl Recorder {
         self.flush();
     }
 
-    /// Global references of native code. `with_handles`: what of them exists, for a dump.
+    /// Writes the global references of native code. `with_handles`: also the references that exist now, for a dump.
     pub(super) fn references(&mut self, vm: &dyn Vm, with_handles: bool) {
         let all = match vm.references() {
             Ok(all) => all,
@@ -311,7 +311,7 @@ impl Recorder {
         });
     }
 
-    /// The live objects of a class, for the collector that requested them.
+    /// Writes the live objects of a class for the collector that requested them.
     pub(super) fn instances(&mut self, vm: &dyn Vm, listing: &vmpi::Listing) {
         let traces: Vec<TraceId> = listing.rows.iter().map(|row| row.trace).collect();
         self.traces(vm, &traces);
@@ -319,7 +319,7 @@ impl Recorder {
         self.flush();
     }
 
-    /// How big and how full live objects are, for the collector that requested it.
+    /// Writes how large and how full live objects are, for the collector that requested it.
     pub(super) fn fills(&mut self, vm: &dyn Vm, fills: &vmpi::Fills) {
         let traces: Vec<TraceId> = fills.rows.iter().map(|row| row.trace).collect();
         self.traces(vm, &traces);
@@ -341,7 +341,8 @@ impl Recorder {
         } else {
             SiteOrder::AllocatedBytes
         };
-        // The original's form has the original's rows, cut by what is alive. Samples are none of the original's.
+        // The original's form has the rows of the original, which are cut off by their live volume. Samples do not
+        // exist in the original.
         let is_modern = self.options.mode == Mode::Modern;
         let rows = match is_modern || table.is_estimate() || samples > 0 {
             true => rows_by_either(&table, order, cutoff),
@@ -358,7 +359,7 @@ impl Recorder {
             out.sites(context, &section);
             match table.sampling {
                 Sampling::Interval(interval) => out.estimates(context, &table, interval),
-                // Of some classes only a part is examined.
+                // Only some objects of some classes were examined, so the counts are estimates.
                 Sampling::All if table.is_estimate() => out.estimates(context, &table, 0),
                 Sampling::All => {}
             }
@@ -417,7 +418,7 @@ impl Recorder {
         self.tables.wall.tables = tables;
     }
 
-    /// Traces of the rows of a table that are not cut off.
+    /// Writes the traces of those rows of a table that are not cut off.
     fn traces_of_times(&mut self, vm: &dyn Vm, table: &CostTable, cutoff: f64) {
         let rows = table.rank(cutoff).into_iter();
         let traces: Vec<_> = rows

@@ -49,7 +49,7 @@ fn what_only_modifies_others_is_refused_alone() {
         let sentence = format!("{option}= selects nothing to record: it needs {needs}");
         assert_eq!(refused(text), sentence);
     }
-    // With an option that selects something, and the original's own options, nothing changes.
+    // With an option that selects a recording, and with the original's own options, the default does not change.
     assert!(!run("memory=64m,cpu=samples,frames=native").heap.dump);
     assert!(run("memory=64m,oom=snapshot,cow-limit=10m").records_nothing);
     assert!(run("memory=64m,events=64k,events-file=x").records_nothing);
@@ -276,7 +276,7 @@ fn a_file_is_never_text_under_the_name_of_another_form_without_a_word() {
         (timed.output.format, timed.mode, timed.verbose),
         (Format::Binary, Mode::Modern, true)
     );
-    // The original's options alone have its default.
+    // Without options of Tenure, the original's default applies.
     let text = run("cpu=samples,file=a.hprof");
     assert_eq!(
         (text.output.format, text.mode),

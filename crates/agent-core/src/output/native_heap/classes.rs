@@ -1,16 +1,16 @@
-//! How instances of a class are laid out in a dump.
+//! The layout of instances of a class in a dump.
 
 use hprof::{BasicType, ClassDump, IdSize};
 use rustc_hash::FxHashMap;
 use vmpi::ClassId;
 
-/// What the fields of an instance are: 0 for a reference, else so many bytes of values.
+/// A part of the fields of an instance: 0 for one reference, otherwise this many bytes of values.
 type Run = u16;
 
-/// One class, as its instances need it.
+/// The data of a class that is needed to write its instances.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    /// Our number of it; 0 if the profiler has not heard of it.
+    /// The profiler's number of the class; 0 if the class is unknown to it.
     pub(super) class: ClassId,
     /// Its id.
     pub(super) id: u64,
@@ -52,7 +52,7 @@ impl Classes {
     fn fields(&self, class: u64) -> Option<Vec<BasicType>> {
         let mut fields = Vec::new();
         let mut at = class;
-        // A chain of superclasses is short; the bound ends one that is a ring.
+        // A chain of superclasses is short; the bound stops at a chain that is a cycle.
         for _ in 0..10_000 {
             if at == 0 {
                 return Some(fields);
@@ -64,8 +64,8 @@ impl Classes {
         None
     }
 
-    /// The plan of a class, made of what `name` gives (number, id) and the fields when it is new;
-    /// `None` if it was not dumped.
+    /// The plan of a class; `None` if the class was not dumped. A new plan is made from the fields and from `name`,
+    /// which returns number and id.
     #[inline]
     pub(super) fn plan(
         &mut self,

@@ -1,14 +1,14 @@
-//! Addresses to ids.
+//! Converts addresses to ids.
 
 use hprof::IdSize;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// First id of objects by address: behind those of classes, loaders and threads.
+/// The first id of objects by address; the ids of classes, loaders and threads are lower.
 const FIRST: u64 = 0x5100_0000;
-/// How many ids there are from it on.
+/// The number of ids from [`FIRST`] on.
 const ROOM: u64 = (1 << 32) - FIRST;
 
-/// What ids of four bytes an address becomes: its distance from a low one, in units.
+/// Converts an address to an id of four bytes: its distance from a base address, in units.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     low: u64,
@@ -19,11 +19,11 @@ struct Window {
 pub(super) struct Ids {
     size: IdSize,
     window: Window,
-    /// Ids of what has one outside of dumps.
+    /// Ids of objects that also have an id outside of dumps.
     named: FxHashMap<u64, u64>,
     /// Bits of addresses in `named` and `own`, so that most others are not looked up.
     bits: Box<[u64]>,
-    /// Addresses that the window does not hold.
+    /// Addresses outside the window.
     others: FxHashMap<u64, u64>,
     own: FxHashSet<u64>,
 }
@@ -34,8 +34,7 @@ fn bit(address: u64) -> (usize, u64) {
 }
 
 impl Ids {
-    /// `named`: addresses with their ids. `own`: addresses that are to be left out.
-    /// `heap`: the size that the heap may grow to.
+    /// `named`: addresses with their ids. `own`: addresses that are left out. `heap`: the maximum size of the heap.
     pub(super) fn new(
         size: IdSize,
         named: FxHashMap<u64, u64>,
@@ -47,8 +46,8 @@ impl Ids {
             let (word, mask) = bit(*address);
             bits[word] |= mask;
         }
-        // The heap lies within its size of any address in it. Ids that count bytes let a reader
-        // see the sizes of objects, so units are larger only when they must be.
+        // All addresses of the heap are within its maximum size of each other. If an id counts bytes, a reader can see
+        // the sizes of objects, so larger units are used only if necessary.
         let highest = named.keys().copied().max().unwrap_or(0);
         let reach = heap + heap / 4 + (1 << 20);
         let window = Window {
@@ -71,14 +70,14 @@ impl Ids {
         self.bits[word] & mask != 0 && self.own.contains(&address)
     }
 
-    /// One more object of the profiler's.
+    /// Adds an object of the profiler.
     pub(super) fn add_own(&mut self, address: u64) {
         let (word, mask) = bit(address);
         self.bits[word] |= mask;
         self.own.insert(address);
     }
 
-    /// The id of what is at an address; null stays null, and what is left out becomes null.
+    /// The id of the object at an address; null stays null, and an object that is left out becomes null.
     #[inline]
     pub(super) fn id(&mut self, address: u64) -> u64 {
         if address == 0 {
@@ -103,7 +102,7 @@ impl Ids {
         self.other(address)
     }
 
-    /// Ids below all others, one after the other.
+    /// The id of an address outside the window: these ids count from 1 and so are below all others.
     #[cold]
     fn other(&mut self, address: u64) -> u64 {
         let next = self.others.len() as u64 + 1;

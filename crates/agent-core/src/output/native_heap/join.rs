@@ -1,22 +1,22 @@
-//! Which stack allocated the object at an address.
+//! Finds the stack that allocated the object at an address.
 
 use crate::ids::trace_serial;
 use vmpi::{ClassId, PlacedObject, TraceId};
 
-/// Finds tracked objects in the order of a dump, which is mostly that of addresses.
+/// Finds tracked objects by the addresses of a dump, which are mostly in ascending order.
 pub(super) struct Join<'a> {
     objects: &'a [PlacedObject],
-    /// The first object not below the last requested address.
+    /// The first object at or above the last requested address.
     at: usize,
     last: u64,
-    /// Objects that were given their stack.
+    /// The number of objects whose stack was found.
     pub(super) joined: u64,
-    /// Objects of another class than the one that was allocated.
+    /// The number of objects whose class differs from the allocated class.
     pub(super) strangers: u64,
 }
 
 impl<'a> Join<'a> {
-    /// `objects` are in order of addresses.
+    /// `objects` are in the order of their addresses.
     pub(super) fn new(objects: &'a [PlacedObject]) -> Join<'a> {
         Join {
             objects,
@@ -27,8 +27,8 @@ impl<'a> Join<'a> {
         }
     }
 
-    /// The serial of the stack that allocated the object, that of the empty one if it is not
-    /// known. An object of another class is another object.
+    /// The serial of the stack that allocated the object; the serial of the empty stack if it is unknown. If the class
+    /// differs, this is another object at the same address.
     #[inline]
     pub(super) fn serial(&mut self, address: u64, class: ClassId) -> u32 {
         const NEAR: usize = 16;

@@ -1,6 +1,6 @@
-//! Converts a heap dump that the VM wrote into a dump of Tenure's while it is read: ids of the profile, the
-//! stack that allocated each tracked object, nothing of the profiler's own. The VM's dumper is
-//! several times as fast as a walk from outside, and this adds about half of its time.
+//! Converts a heap dump of the VM to one of Tenure's while it is read: it has the ids of the profile and the stack that
+//! allocated each tracked object, and it omits objects of the profiler. The VM's dumper is several times as fast as a
+//! walk from outside, and the conversion adds about half of its time.
 
 mod classes;
 mod ids;
@@ -26,11 +26,11 @@ use stacks::Stacks;
 use std::path::Path;
 use vmpi::{ClassId, HeapSummary, NativeDump, ThreadId, TraceId, VmError};
 
-/// Has the VM dump to `path`, which must not exist and does not exist afterwards, and writes the
-/// dump. Says in the output how many objects carry their stack.
+/// Makes the VM dump to `path`, which must not exist and does not exist afterwards, and writes the dump. A note in the
+/// output states for how many objects the stack is known.
 ///
 /// # Errors
-/// When the VM cannot dump so; nothing has been written then.
+/// The VM cannot write this dump; nothing has been written then.
 pub(super) fn write(
     out: &mut BinaryOutput,
     context: &mut Context<'_>,
@@ -52,7 +52,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// As [`write`], in the text form; says only how many objects do not carry theirs.
+/// As [`write`], in the text form. The note states only for how many objects the stack is unknown.
 ///
 /// # Errors
 /// As [`write`].
@@ -71,7 +71,7 @@ pub(super) fn write_text(
     Ok(())
 }
 
-/// What the VM wrote, and what it said of it.
+/// The VM's dump, and its data about it.
 struct Source<'a> {
     dump: &'a NativeDump,
     data: &'a [u8],
@@ -79,7 +79,7 @@ struct Source<'a> {
     top: &'a Top<'a>,
 }
 
-/// Has the VM dump to `path` while `body` works on it.
+/// Makes the VM dump to `path`, and calls `body` with the dump.
 fn dumped<T>(
     context: &mut Context<'_>,
     path: &Path,
@@ -87,7 +87,7 @@ fn dumped<T>(
 ) -> Result<T, VmError> {
     let file = Scratch(path);
     let mut dump = context.vm.native_dump(path)?;
-    // Stacks first seen since the traces were written stand nowhere in the file.
+    // A stack that was first seen after the traces were written is not in the file.
     for object in &mut dump.objects {
         if !context.catalog.knows_trace(object.trace) {
             object.trace = vmpi::TraceId::EMPTY;
@@ -122,7 +122,7 @@ fn dumped<T>(
     Ok(body(context, &opened, &source))
 }
 
-/// What became of the stacks.
+/// The note about the stacks.
 fn summary(join: &Join<'_>, objects: u64, left_out: u64, dump: &NativeDump) -> String {
     let joined = join.joined;
     let mut text = format!(
@@ -143,7 +143,7 @@ fn summary(join: &Join<'_>, objects: u64, left_out: u64, dump: &NativeDump) -> S
     text
 }
 
-/// Ids of what lies at the addresses of a dump.
+/// The ids of the objects at the addresses of a dump.
 fn ids_of(context: &mut Context<'_>, ids: ObjectIds, dump: &NativeDump) -> Ids {
     let vm = context.vm;
     let mut named = FxHashMap::default();
@@ -178,7 +178,7 @@ fn primitive_classes(top: &Top<'_>, numbers: &FxHashMap<u64, ClassId>) -> [Class
     primitive
 }
 
-/// Our numbers of threads.
+/// The profiler's numbers of threads.
 struct Threads {
     by_object: FxHashMap<u64, ThreadId>,
     /// By thread serial of the VM.
@@ -197,7 +197,7 @@ impl Threads {
         self.by_object.contains_key(&object)
     }
 
-    /// That of a root; those that the profiler has not heard of get one of the VM's.
+    /// The thread of a root. A thread that is unknown to the profiler gets a new number.
     fn of_root(&mut self, root: &Root) -> ThreadId {
         const UNHEARD: u32 = 1 << 24;
         if root.kind == HeapTag::RootThreadObject {
@@ -211,7 +211,7 @@ impl Threads {
     }
 }
 
-/// The VM's file, removed in the end.
+/// The VM's file, which is removed on drop.
 struct Scratch<'a>(&'a Path);
 
 impl Drop for Scratch<'_> {
@@ -257,21 +257,21 @@ impl<'a> Top<'a> {
     }
 }
 
-/// The dump on its way.
+/// The state of the conversion.
 struct Translation<'a, 'c, 'd> {
     to: Segments<'a, 'c>,
     top: &'d Top<'d>,
     ids: Ids,
     join: Join<'d>,
     classes: Classes,
-    /// Our number of each class object.
+    /// The profiler's number of each class object.
     numbers: FxHashMap<u64, ClassId>,
     /// Classes of primitive arrays, by type.
     primitive: [ClassId; 12],
     threads: Threads,
-    /// Where the class dumps are, which are written last.
+    /// The positions of the class dumps, which are written last.
     class_dumps: Vec<u64>,
-    /// Roots, written behind the objects, when it is known what is left out.
+    /// Roots, which are written after the objects, when it is known which objects are left out.
     roots: Vec<Root>,
     objects: u64,
     left_out: u64,
@@ -306,7 +306,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
         const WARM: u64 = 4 << 20;
         let mut buffer = Vec::new();
         for segment in &map.segments {
-            // A warm buffer costs half of what touching the mapping does.
+            // Reading into a buffer that is already in memory costs half as much as page faults in the mapping.
             buffer.resize(segment.len().min(WARM) as usize, 0);
             let is_copied = segment.len() <= WARM && source.read_at(segment.body, &mut buffer);
             let (data, from, end) = if is_copied {
@@ -348,7 +348,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
         if is_missing || self.ids.is_own(root.object.0) {
             return;
         }
-        // Threads are roots of their own; the local ones are what the profiler holds.
+        // Threads are roots by themselves; their local roots are references of the profiler.
         let is_thread = self.threads.is_thread(root.object.0);
         if root.kind == HeapTag::RootJniLocal && is_thread {
             return;
@@ -384,7 +384,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
         self.to.name(&name);
     }
 
-    /// Makes sure that the file has a LOAD CLASS; the serial in it.
+    /// Makes sure that the file has a LOAD CLASS for the class, and returns its serial.
     fn load(&mut self, address: u64) -> hprof::Serial {
         let (out, context) = (&mut *self.to.out, &mut *self.to.context);
         if let Some(class) = self.numbers.get(&address) {

@@ -1,4 +1,4 @@
-//! Stacks of threads as the VM's dump has them.
+//! Thread stacks of the VM's dump.
 
 use super::Translation;
 use crate::ids::{thread_serial, trace_serial};
@@ -6,7 +6,7 @@ use hprof::{Frame, ObjectId, Record, Serial};
 use rustc_hash::FxHashMap;
 use vmpi::{ThreadId, TraceId};
 
-/// First id of frames and first serial of traces that the VM's dumper took.
+/// The first frame id and the first trace serial of the VM's dumper.
 const FRAMES: u64 = 0x7800_0000;
 const TRACES: u32 = 0x4000_0000;
 
@@ -28,7 +28,8 @@ impl Stacks {
 }
 
 impl Translation<'_, '_, '_> {
-    /// Writes the stack of a thread, whole, which references from its frames count in; its serial.
+    /// Writes the complete stack of a thread, because references from its frames contain positions in it. Returns its
+    /// serial.
     pub(super) fn thread_stack(&mut self, thread: ThreadId, serial: u32) -> Serial {
         let top = self.top;
         let Some(frames) = top.stacks.traces.get(&serial).filter(|f| !f.is_empty()) else {

@@ -1,6 +1,5 @@
-//! A first reading of the VM's dump: its classes and roots, and how large objects are. Objects
-//! lie one behind the other, so the least distance from an instance of a class to the object
-//! behind it is the size of the class.
+//! The first pass over the VM's dump: its classes and roots, and the sizes of objects. Objects are adjacent, so the
+//! smallest distance from an instance of a class to the next object is the size of the class.
 
 use super::Source;
 use hprof::{
@@ -12,11 +11,11 @@ use rustc_hash::FxHashMap;
 /// How objects are laid out, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
-    /// Before the fields of an object.
+    /// Bytes before the fields of an object.
     head: u64,
-    /// Before the elements of an array.
+    /// Bytes before the elements of an array.
     array: u64,
-    /// A reference.
+    /// Bytes of a reference.
     reference: u64,
 }
 
@@ -28,8 +27,7 @@ const fn layout(head: u64, array: u64, reference: u64) -> Layout {
     }
 }
 
-/// All that there are: with compressed references and with wide ones, with compact headers, with
-/// wide class pointers.
+/// All possible layouts: with compressed references and with wide ones, with compact headers, with wide class pointers.
 const LAYOUTS: [Layout; 5] = [
     layout(12, 16, 4),
     layout(12, 16, 8),
@@ -37,7 +35,7 @@ const LAYOUTS: [Layout; 5] = [
     layout(16, 24, 8),
     layout(16, 20, 4),
 ];
-/// Arrays that decide which of these it is.
+/// The number of arrays that are used to find the layout.
 const ASKED: usize = 10_000;
 
 /// A class as it was dumped.
@@ -49,33 +47,33 @@ pub(super) struct Dumped {
     gap: Option<u64>,
 }
 
-/// What the object before was.
+/// The previous object.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     Instance(u64),
-    /// Elements of an array of references.
+    /// An array of references with this many elements.
     Array(u64),
     Other,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) classes: FxHashMap<u64, Dumped>,
-    /// Where each class was dumped, and where its segment ends.
+    /// The position of each class dump, and the end of its segment.
     pub(super) class_records: Vec<(u64, u64)>,
     pub(super) roots: Vec<Root>,
     before: (u64, Before),
-    /// All addresses, or-ed.
+    /// The bitwise OR of all addresses.
     bits: u64,
-    /// Elements of arrays, and distances to the next object.
+    /// The number of elements of arrays, and the distance to the next object.
     arrays: Vec<(u64, u64)>,
     align: u64,
     layout: Layout,
 }
 
 impl Survey {
-    /// Reads everything once.
+    /// Reads the whole dump once.
     pub(super) fn of(source: &Source<'_>) -> Survey {
         let mut survey = Survey {
             classes: FxHashMap::default(),
@@ -104,7 +102,7 @@ impl Survey {
             let arrays = survey.arrays.iter();
             arrays.filter(|(len, gap)| size(*len) == *gap).count()
         };
-        // Of equals the first, which is the usual one.
+        // If several fit equally well, this takes the first one, which is the most common.
         survey.layout = *LAYOUTS
             .iter()
             .rev()
@@ -126,7 +124,7 @@ impl Survey {
     pub(super) fn fields(&self, class: u64) -> Option<Vec<(ObjectId, BasicType)>> {
         let mut fields = Vec::new();
         let mut at = class;
-        // A chain of superclasses is short; the bound ends one that is a ring.
+        // A chain of superclasses is short; the bound stops at a chain that is a cycle.
         for _ in 0..10_000 {
             if at == 0 {
                 return Some(fields);
@@ -138,10 +136,10 @@ impl Survey {
         None
     }
 
-    /// Bytes of an instance of a class: what was seen, if that can be, else what the header and
-    /// the fields take.
+    /// The bytes of an instance of a class: the measured size if it is plausible, otherwise the size of the header and
+    /// the fields.
     pub(super) fn size(&self, class: u64) -> u64 {
-        /// What the VM adds to fields: gaps, and fields that Java does not see.
+        /// The most bytes that the VM adds to the fields: gaps, and fields that are invisible to Java.
         const HIDDEN: u64 = 32;
         let width = |(_, kind): (ObjectId, BasicType)| match kind {
             BasicType::Object => self.layout.reference,
@@ -175,7 +173,7 @@ impl Survey {
     }
 }
 
-/// Shows all segments to a visitor; how many could not be read to their end.
+/// Passes all segments to a visitor. Returns how many could not be read completely.
 pub(super) fn read_segments(source: &Source<'_>, visitor: &mut impl HeapVisitor) -> u64 {
     let segments = source.map.segments.iter();
     let broken = segments.filter(|segment| {

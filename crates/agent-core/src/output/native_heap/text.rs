@@ -1,5 +1,5 @@
-//! The text form of a dump that the VM wrote. It wants what the VM's file does not say: how
-//! large each object is. A first reading finds that from the distances between neighbours.
+//! The text form of a dump that the VM wrote. It contains the size of each object, which the VM's file does not have,
+//! so a first pass computes the sizes from the distances between adjacent objects.
 
 use super::super::text::TextOutput;
 use super::survey::{Survey, read_segments};
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use vmpi::{ClassId, HeapSummary, ThreadId, TraceId};
 
-/// Writes the dump as a section of text. What cannot be said of some objects, in words.
+/// Writes the dump as a section of text. Returns a note about objects with incomplete data.
 pub(super) fn write(
     out: &mut TextOutput,
     context: &mut Context<'_>,
@@ -54,7 +54,7 @@ pub(super) fn write(
     (source.dump.moved > 0 || is_short).then_some(note)
 }
 
-/// Where each thread is, if the file has that stack.
+/// The stack of each thread, if the file has it.
 fn stacks(context: &Context<'_>) -> FxHashMap<ThreadId, TraceId> {
     let known = context.catalog.trace_ids();
     let stacks = context.vm.all_stacks().unwrap_or_default();
@@ -70,7 +70,7 @@ struct Field {
     name: Option<Box<[u8]>>,
 }
 
-/// What every instance of a class needs.
+/// The data that is needed to write every instance of a class.
 struct Shape {
     class: ClassId,
     name: Arc<[u8]>,
