@@ -1,11 +1,11 @@
-//! Type annotations of code: copied, with their offsets moved.
+//! Type annotations of code: they are copied, and their offsets are adjusted.
 
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::relocate::Map;
 
 const BAD: Error = Error::Attribute("RuntimeTypeAnnotations");
-/// Nesting of annotations within annotations that is followed.
+/// The deepest nesting of annotations within annotations that is processed.
 const MAX_DEPTH: u32 = 64;
 
 /// Rewrites a Runtime(In)VisibleTypeAnnotations attribute of a Code attribute.

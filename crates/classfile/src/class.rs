@@ -1,4 +1,4 @@
-//! The skeleton of a class file: what is needed to know where to patch.
+//! The parsed structure of a class file, with what is needed to find the positions to patch.
 
 use crate::error::Error;
 use crate::pool::Pool;
@@ -114,8 +114,7 @@ impl<'a> Class<'a> {
         })
     }
 
-    /// The name as text; names that are not plain ASCII or UTF-8 come out with
-    /// replacement characters.
+    /// The name as text; names that are not valid UTF-8 get replacement characters.
     #[must_use]
     pub fn name_text(&self) -> String {
         String::from_utf8_lossy(self.name).into_owned()

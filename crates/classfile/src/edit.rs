@@ -1,19 +1,18 @@
-//! The edit of one method: which bytes go where.
+//! The edit of one method: which bytes are inserted at which position.
 
 use crate::class::{Code, Method};
 use crate::instruction::{Instruction, Instructions};
 use crate::pool::PoolBuilder;
 
-/// Where inserted code stands with respect to jumps.
+/// The position of inserted code relative to jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Once, when the method is entered; a jump to offset 0 does not run it.
+    /// At the entry of the method; a jump to offset 0 does not run it again.
     Entry,
-    /// After the preceding instruction: run by falling through, not by a jump to
-    /// the given offset.
+    /// After the preceding instruction: runs when execution falls through from it, not after a jump to the given
+    /// offset.
     AfterPrevious,
-    /// Before the instruction: run however it is reached, jumps and exceptions
-    /// included.
+    /// Before the instruction: runs however the instruction is reached, also by jumps and exceptions.
     Before,
 }
 
@@ -88,8 +87,8 @@ impl<'a> MethodEdit<'a> {
         &self.instructions
     }
 
-    /// Inserts branch-free code at the instruction that begins at `pc`. Pieces at
-    /// one place stand in the order of insertion. [`Place::Entry`] ignores `pc`.
+    /// Inserts branch-free code at the instruction that begins at `pc`. Pieces at the same position stay in the order
+    /// of insertion. [`Place::Entry`] ignores `pc`.
     pub fn insert(&mut self, pc: usize, place: Place, bytes: &[u8]) {
         let pc = if place == Place::Entry { 0 } else { pc };
         self.insertions.push(Insertion {
@@ -99,22 +98,21 @@ impl<'a> MethodEdit<'a> {
         });
     }
 
-    /// Adds a local variable and returns its slot. The code inserted at entry must
-    /// set it: every frame of the method then says that it is set.
+    /// Adds a local variable and returns its slot. The code inserted at entry must initialize it, because every stack
+    /// map frame of the method then declares it as initialized.
     pub fn add_local(&mut self, local: LocalType) -> u16 {
         let before: u16 = self.locals.iter().map(|local| local.slots()).sum();
         self.locals.push(local);
         self.code.max_locals.saturating_add(before)
     }
 
-    /// Makes room for `slots` more values on the operand stack than the method
-    /// itself ever has there.
+    /// Reserves `slots` more values on the operand stack than the method itself uses at most.
     pub fn need_stack(&mut self, slots: u16) {
         self.extra_stack = self.extra_stack.max(slots);
     }
 
-    /// Makes the code at least `bytes` long, with instructions at its end that are never reached, if anything
-    /// is inserted. A method has at most 65,535; with more it stays as it is.
+    /// Makes the code at least `bytes` long, with unreachable instructions at its end, if anything is inserted. A
+    /// method has at most 65,535 bytes; if it would exceed that, it stays unchanged.
     pub fn lengthen(&mut self, bytes: usize) {
         self.least_len = bytes;
         self.need_stack(1);
@@ -129,7 +127,7 @@ impl<'a> MethodEdit<'a> {
             .sum()
     }
 
-    /// Forgets all insertions: the method stays as it is.
+    /// Removes all insertions: the method stays unchanged.
     pub fn cancel(&mut self) {
         self.insertions.clear();
         self.locals.clear();

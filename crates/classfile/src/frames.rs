@@ -1,9 +1,8 @@
-//! StackMapTable: moved to the new offsets, and extended by added locals.
+//! StackMapTable: frames are moved to the new offsets, and extended by added locals.
 //!
-//! A frame stands at its offset relative to the frame before, and describes
-//! locals as a difference too. Without added locals the kinds of frames are kept
-//! and only distances change. With them every frame is written in full, because
-//! the new variables stand after all others.
+//! A frame has its offset relative to the previous frame, and may describe locals as a difference to it, too. Without
+//! added locals the kinds of frames stay the same and only distances change. With added locals every frame is written
+//! in full, because the new variables come after all others.
 
 use crate::class::{Class, Method, STATIC};
 use crate::edit::LocalType;
@@ -30,8 +29,8 @@ const OBJECT: u8 = 7;
 const UNINITIALIZED: u8 = 8;
 
 const BAD: Error = Error::Attribute("StackMapTable");
-/// Longest table that is made. Real methods stay far below; a damaged one that
-/// claims 65,535 locals would take that many bytes in each frame.
+/// The longest table that is written. Real methods stay far below; a damaged one that claims 65,535 locals would need
+/// that many bytes in each frame.
 const MAX_TABLE: usize = 256 << 10;
 
 /// A verification type: tag, and an index or offset if it has one.
@@ -68,7 +67,7 @@ impl Type {
     }
 }
 
-/// One frame as read, with moved types.
+/// One frame as it was read, with the offsets in its types adjusted.
 enum Frame {
     Same,
     Stack(Type),
@@ -148,13 +147,13 @@ fn write_frame(frame: &Frame, delta: u16, out: &mut Vec<u8>) -> Result<(), Error
     Ok(())
 }
 
-/// What a method has besides its own: locals behind those, and code behind that.
+/// Additions to a method: locals after its own, and code after its own.
 pub(crate) struct Added<'a> {
     /// Their types.
     pub(crate) locals: &'a [LocalType],
-    /// Slots the method has itself.
+    /// Slots of the method's own locals.
     pub(crate) max_locals: u16,
-    /// Where code begins that is never reached, if there is any.
+    /// Where added unreachable code begins, if there is any.
     pub(crate) unreached: Option<usize>,
 }
 
@@ -253,7 +252,8 @@ pub(crate) fn rewrite(
     if let Some(pc) = added.unreached {
         let distance = pc.checked_sub(new.map_or(0, |pc| pc + 1)).ok_or(BAD)?;
         let distance = u16::try_from(distance).map_err(|_| Error::TooLarge)?;
-        // An exception to throw, so that no code before it may run into it.
+        // The frame has an exception on its stack, which the unreachable code throws. No code before may fall through
+        // into it.
         let frame = Frame::Full(Vec::new(), vec![Type(NULL, 0)]);
         write_frame(&frame, distance, &mut out)?;
         let count = count.checked_add(1).ok_or(Error::TooLarge)?;

@@ -43,10 +43,10 @@ const SIZES: [u8; 0xca] = [
     3,3,1,1,0,4,3,3,5,5,
 ];
 
-/// How an instruction refers to other places in the code.
+/// How an instruction refers to other positions in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// It does not.
+    /// It does not refer to any.
     Plain,
     /// A 16-bit relative branch.
     Branch16,
@@ -100,7 +100,7 @@ impl Instruction<'_> {
     }
 }
 
-/// Walks over code. Ends after the first malformed instruction, with the error.
+/// Iterates over code. Ends after the first malformed instruction, with the error.
 #[derive(Clone, Debug)]
 pub struct Instructions<'a> {
     code: &'a [u8],

@@ -1,19 +1,15 @@
-//! Patch a class file: copy it through, insert code, keep everything else right.
+//! Patches a class file: copies it, inserts code, and adjusts everything that depends on positions.
 //!
-//! The patcher has no model of a class file that it would write back; it copies.
-//! Only three things change: constants are appended to the pool, code is
-//! inserted into methods, and what points into that code is moved: branches and
-//! switches, exception tables, line and variable tables, stack map frames,
-//! type annotations. Attributes it does not know are copied as they are, so a
-//! class of a version not yet invented survives.
+//! The patcher does not build a model of the class file that it writes back; it copies. Only three things change:
+//! constants are appended to the pool, code is inserted into methods, and everything that refers to positions in that
+//! code is adjusted: branches and switches, exception tables, line and variable tables, stack map frames, type
+//! annotations. Unknown attributes are copied unchanged, so classes of future versions can be patched, too.
 //!
-//! What is inserted and where is reported by an [`Instrument`]; this crate does not
-//! know what is measured. Inserted code must not branch; it may use locals added
-//! with [`MethodEdit::add_local`], which then appear in every frame.
+//! An [`Instrument`] decides what is inserted and where; this crate does not know what is measured. Inserted code must
+//! not branch; it may use locals added with [`MethodEdit::add_local`], which then appear in every frame.
 //!
-//! A method that cannot be patched (a branch that would become too long, more
-//! than 65,535 bytes) is left as it was; a class that is malformed is an
-//! [`Error`] and the caller leaves it alone. No input panics.
+//! A method that cannot be patched (a branch that would become too long, more than 65,535 bytes) stays unchanged; for a
+//! malformed class, the result is an [`Error`] and the caller leaves the class unchanged. No input causes a panic.
 //!
 //! ```
 //! use classfile::{Class, Instrument, MethodEdit, Place, patch};

@@ -1,4 +1,4 @@
-//! The whole: a class in, a class out.
+//! Patches a whole class.
 
 use crate::annotations;
 use crate::class::{Class, Code, Method, is_oldest};
@@ -9,7 +9,7 @@ use crate::pool::PoolBuilder;
 use crate::reader::Reader;
 use crate::relocate::{Map, relocate};
 
-/// Says what to insert.
+/// Decides what to insert.
 pub trait Instrument {
     /// Called for each method that has code, in class file order.
     fn method(&mut self, class: &Class<'_>, edit: &mut MethodEdit<'_>);
@@ -26,14 +26,13 @@ pub struct Patched {
     pub skipped: Vec<(usize, Error)>,
 }
 
-/// Methods over this size are never compiled by HotSpot (`HugeMethodLimit`); one
-/// that was smaller is not pushed over it.
+/// HotSpot never compiles methods over this size (`HugeMethodLimit`); a smaller method is not made larger than that.
 const HUGE_METHOD: usize = 8000;
 
 const NOP: u8 = 0x00;
 const ATHROW: u8 = 0xbf;
 
-/// What an edit leaves behind once the pool is free again.
+/// The result of an edit, after the borrow of the pool has ended.
 struct Plan {
     insertions: Vec<Insertion>,
     locals: Vec<LocalType>,
@@ -41,8 +40,8 @@ struct Plan {
     least_len: usize,
 }
 
-/// Patches a class file; `None` if nothing was to be changed. Where nothing could be, the bytes are
-/// those that came.
+/// Patches a class file; `None` if nothing was to be changed. If no method could be changed, the result is the original
+/// bytes.
 pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Patched>, Error> {
     let class = Class::parse(bytes)?;
     let mut pool = PoolBuilder::new(class.pool.len());
@@ -73,7 +72,7 @@ pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Pat
             least_len,
         };
         let result = relocate(code.bytes, &instructions, &plan.insertions).and_then(|moved| {
-            // An initializer runs once, so it is not compiled in any case.
+            // A class initializer runs once, so it is not compiled in any case.
             let may_be_compiled = code.bytes.len() <= HUGE_METHOD && method.name != b"<clinit>";
             if may_be_compiled && moved.0.len() > HUGE_METHOD {
                 return Err(Error::TooLarge);
@@ -96,7 +95,7 @@ pub fn patch(bytes: &[u8], instrument: &mut dyn Instrument) -> Result<Option<Pat
     }))
 }
 
-/// The file: version, pool with its additions, the rest with Code replaced.
+/// Writes the file: version, pool with the appended constants, the rest with replaced Code attributes.
 fn assemble(
     class: &Class<'_>,
     pool: &PoolBuilder,
@@ -112,7 +111,7 @@ fn assemble(
     let mut copied = class.after_pool;
     for ((start, end), content) in replaced {
         out.extend_from_slice(&class.bytes[copied..*start]);
-        // The name index stays, the length is new.
+        // The name index is copied, the length is new.
         out.extend_from_slice(&class.bytes[*start..*start + 2]);
         out.extend((content.len() as u32).to_be_bytes());
         out.extend_from_slice(content);

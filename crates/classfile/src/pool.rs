@@ -1,4 +1,4 @@
-//! The constant pool: read where it is, extended at its end.
+//! The constant pool: read in place, extended at its end.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ const METHOD_REF: u8 = 10;
 const INTERFACE_METHOD_REF: u8 = 11;
 const NAME_AND_TYPE: u8 = 12;
 
-/// The constants of a class as read.
+/// The constants of the original class.
 #[derive(Clone, Debug)]
 pub struct Pool<'a> {
     bytes: &'a [u8],
-    /// Offset of each entry's tag; 0 for entry 0 and second halves.
+    /// Offset of each entry's tag; 0 for entry 0 and for the second entry of a `long` or `double`.
     offsets: Vec<u32>,
 }
 
 impl<'a> Pool<'a> {
-    /// Reads the pool at `reader`, which stands at its count.
+    /// Reads the pool; `reader` is positioned at its count.
     pub(crate) fn read(bytes: &'a [u8], reader: &mut Reader<'a>) -> Result<Self, Error> {
         let count = usize::from(reader.u2()?);
         let mut offsets = Vec::with_capacity(count);
@@ -53,7 +53,7 @@ impl<'a> Pool<'a> {
         Ok(Self { bytes, offsets })
     }
 
-    /// Entries, counting the unused entry 0.
+    /// The number of entries, including the unused entry 0.
     pub(crate) fn len(&self) -> usize {
         self.offsets.len()
     }
@@ -81,7 +81,7 @@ impl<'a> Pool<'a> {
         self.utf8(name)
     }
 
-    /// The class that a field reference names.
+    /// The class of a field reference.
     pub fn field_owner(&self, index: u16) -> Result<&'a [u8], Error> {
         let class = self.entry(index, FIELD_REF)?.u2()?;
         self.class_name(class)
@@ -111,8 +111,8 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Constants to be appended. Equal ones are made once; those already in the class
-/// are not searched, which costs a few bytes and saves a search per class.
+/// Constants to be appended. Equal ones are added once; those already in the class are not searched, which costs a few
+/// bytes and saves a search per class.
 #[derive(Debug)]
 pub struct PoolBuilder {
     next: usize,
@@ -131,8 +131,7 @@ impl PoolBuilder {
         }
     }
 
-    /// Number of entries with the appended ones, counting entry 0; an error once
-    /// something did not fit.
+    /// Number of entries including the appended ones and entry 0; an error if a constant did not fit.
     pub(crate) fn count(&self) -> Result<u16, Error> {
         if self.full {
             Err(Error::PoolFull)
@@ -160,7 +159,7 @@ impl PoolBuilder {
         index
     }
 
-    /// A Utf8 constant in modified UTF-8 (plain ASCII is that); at most 65,535 bytes.
+    /// A Utf8 constant in modified UTF-8 (plain ASCII is valid modified UTF-8); at most 65,535 bytes.
     pub fn utf8(&mut self, text: impl AsRef<[u8]>) -> u16 {
         let text = text.as_ref();
         let mut entry = vec![UTF8];

@@ -1,4 +1,4 @@
-//! Checked big-endian reading: the only way bytes are examined.
+//! Bounds-checked big-endian reading; all bytes are read by it.
 
 use crate::error::Error;
 

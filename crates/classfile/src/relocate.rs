@@ -1,9 +1,8 @@
-//! Moves code: from insertions to new offsets, and all that points at them.
+//! Moves code: computes new offsets from insertions, and adjusts all references to them.
 //!
-//! Two maps, because an instruction may have code inserted before it: its *label*
-//! is where jumps to it land (so that inserted code runs), its *site* is where
-//! the instruction itself stands (branches are relative to it, and a frame names
-//! an uninitialised object by the site of its `new`).
+//! There are two maps, because code may be inserted before an instruction: its *label* is the target of jumps to it (so
+//! that inserted code runs), its *site* is the position of the instruction itself (branches are relative to it, and a
+//! frame identifies an uninitialised object by the site of its `new`).
 
 use crate::edit::{Insertion, Place};
 use crate::error::Error;
@@ -12,7 +11,7 @@ use crate::reader::Reader;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Where each old offset is in the new code.
+/// The new position of each old offset.
 #[derive(Debug)]
 pub(crate) struct Map {
     labels: Vec<u32>,
@@ -20,17 +19,17 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Where a jump to `pc` lands; `pc` may be the end of the code.
+    /// The target of a jump to `pc`; `pc` may be the end of the code.
     pub(crate) fn label(&self, pc: usize) -> Result<usize, Error> {
         lookup(&self.labels, pc)
     }
 
-    /// Where the instruction at `pc` stands.
+    /// The position of the instruction at `pc`.
     pub(crate) fn site(&self, pc: usize) -> Result<usize, Error> {
         lookup(&self.sites, pc)
     }
 
-    /// Where a range of a debug table begins: what began with the method still does.
+    /// The start of a range of a debug table: a range that began at the start of the method still does.
     pub(crate) fn range_start(&self, pc: usize) -> Result<usize, Error> {
         if pc == 0 { Ok(0) } else { self.label(pc) }
     }
@@ -53,7 +52,7 @@ fn padded_start(site: usize) -> usize {
     (site + 4) & !3
 }
 
-/// The new code and the map to it. `insertions` are in order of insertion.
+/// Returns the new code and the map to it. `insertions` are in order of insertion.
 pub(crate) fn relocate(
     code: &[u8],
     instructions: &[Instruction<'_>],
@@ -151,7 +150,7 @@ fn emit(instruction: &Instruction<'_>, map: &Map, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Copies `count` 32-bit branch offsets, moved.
+/// Copies `count` 32-bit branch offsets and adjusts them.
 fn relocate_words(
     map: &Map,
     pc: usize,

@@ -1,4 +1,4 @@
-//! Events: one trait, one table of callbacks, one fence.
+//! Events: the trait that receives them, the table of callbacks, and the function that catches panics.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::io::{self, Write as _};
@@ -12,25 +12,23 @@ use crate::jni::{Jni, Object};
 use crate::sys::{AddrLocation, EventCallbacks, MethodPtr, RawEnv, RawObject};
 use crate::text::decode_modified_utf8;
 
-/// What an agent does with events. Methods not overridden do nothing. Object
-/// arguments are local references of the callback.
+/// Receives events. Methods that are not overridden do nothing. Object arguments are local references of the callback.
 #[expect(unused_variables, reason = "defaults ignore their arguments")]
 pub trait Agent: Sync + Send {
-    /// JNI works; no program class has run.
+    /// JNI can be used; no class of the program has run.
     fn vm_start(&self, env: Env<Start>, jni: Jni) {}
-    /// The VM is up.
+    /// The VM is ready.
     fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {}
     /// The VM is about to end.
     fn vm_death(&self, env: Env<Live>, jni: Jni) {}
     /// A platform thread starts.
     fn thread_start(&self, env: Env<Live>, jni: Jni, thread: Object) {}
-    /// A platform thread ends, on itself.
+    /// A platform thread ends; this is called on that thread.
     fn thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {}
-    /// A virtual thread ends, on itself.
+    /// A virtual thread ends; this is called on that thread.
     fn virtual_thread_end(&self, env: Env<Live>, jni: Jni, thread: Object) {}
-    /// A class file is about to be used; new bytes replace it. May come in any
-    /// phase; `name` is empty for classes without one. `redefined` is the class that is
-    /// there already.
+    /// The VM is about to use a class file; returned bytes replace it. May be called in any phase; `name` is empty for
+    /// classes without one. `redefined` is the class that already exists.
     fn class_file(&self, redefined: Option<Object>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         None
     }
@@ -51,7 +49,7 @@ pub trait Agent: Sync + Send {
         timeout_ms: i64,
     ) {
     }
-    /// A thread is back from `wait`.
+    /// A thread returns from `wait`.
     fn monitor_waited(
         &self,
         env: Env<Live>,
@@ -61,15 +59,15 @@ pub trait Agent: Sync + Send {
         timed_out: bool,
     ) {
     }
-    /// A thread finds a monitor taken.
+    /// A thread blocks at a monitor that another thread owns.
     fn contended_enter(&self, env: Env<Live>, jni: Jni, thread: Object, object: Object) {}
-    /// It has got it.
+    /// The thread has entered that monitor.
     fn contended_entered(&self, env: Env<Live>, jni: Jni, thread: Object, object: Object) {}
-    /// A pause starts. No JNI, no JVMTI.
+    /// A GC pause starts. JNI and JVMTI must not be used.
     fn gc_start(&self) {}
-    /// A pause ends. No JNI, no JVMTI.
+    /// A GC pause ends. JNI and JVMTI must not be used.
     fn gc_finish(&self) {}
-    /// A tagged object died. No JNI, no JVMTI.
+    /// A tagged object was freed. JNI and JVMTI must not be used.
     fn object_free(&self, tag: i64) {}
     /// The VM itself allocated an object.
     fn vm_object_alloc(
@@ -82,7 +80,7 @@ pub trait Agent: Sync + Send {
         size: i64,
     ) {
     }
-    /// The allocation sampler hit.
+    /// The allocation sampler selected an object.
     fn sampled_alloc(
         &self,
         env: Env<Live>,
@@ -93,12 +91,12 @@ pub trait Agent: Sync + Send {
         size: i64,
     ) {
     }
-    /// A method is entered. Switching this on makes the VM interpret.
+    /// A method is entered. If this event is enabled, the VM interprets all code.
     fn method_entry(&self, env: Env<Live>, jni: Jni, thread: Object, method: MethodPtr) {}
-    /// A method is left, also by an exception.
+    /// A method returns or throws.
     fn method_exit(&self, env: Env<Live>, jni: Jni, thread: Object, method: MethodPtr) {}
-    /// A native method gets its code at `address`; what is returned replaces it.
-    /// May come before the VM is up.
+    /// A native method is bound to its code at `address`; a returned address replaces it. May be called before the VM
+    /// is ready.
     fn native_bind(&self, address: *mut c_void) -> Option<*mut c_void> {
         None
     }
@@ -113,9 +111,9 @@ pub trait Agent: Sync + Send {
         map: &[AddrLocation],
     ) {
     }
-    /// Compiled code is gone. Live phase only.
+    /// Compiled code was removed. Live phase only.
     fn uncompiled(&self, env: Env<Live>, method: MethodPtr, code: *const c_void) {}
-    /// A callback panicked; it has been ended.
+    /// A callback panicked, which has ended the callback.
     fn panicked(&self, callback: &'static str) {}
 }
 
@@ -127,9 +125,8 @@ fn agent() -> Option<&'static dyn Agent> {
     unsafe { AGENT.load(Ordering::Acquire).as_ref() }.copied()
 }
 
-/// Makes `agent` the receiver of this process and installs the callbacks.
-/// Events are then switched on one by one with [`Env::enable`]. A second agent is
-/// refused (`false`).
+/// Makes `agent` the receiver in this process and installs the callbacks. Events are then enabled one by one with
+/// [`Env::enable`]. A second agent is refused (`false`).
 pub fn install(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<bool> {
     let new = Box::into_raw(Box::new(agent));
     let none = ptr::null_mut();
@@ -145,28 +142,28 @@ pub fn install(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes `agent` the receiver in place of the present one, which has switched its events off. A
-/// callback that is under way ends at the old one.
+/// Makes `agent` the receiver instead of the current one, which has disabled its events. A running callback ends in the
+/// old one.
 pub fn replace(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<()> {
     AGENT.store(Box::into_raw(Box::new(agent)), Ordering::Release);
     env.set_callbacks(&callbacks())
 }
 
-/// In a debug build, has a panic of this library end the program, so that no test passes over a fault that a release fences
-/// and reports in a line.
+/// In a debug build, makes a panic of this library end the program, so that no test overlooks a fault that a release
+/// build catches and reports in one line.
 pub fn end_at_panics() {
     if !cfg!(debug_assertions) {
         return;
     }
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::force_capture();
-        // Where the fault is to be said may be what is at fault.
+        // The usual function for messages may be the cause of the panic.
         let _ = writeln!(io::stderr(), "tenure: internal fault: {panic}\n{trace}");
         std::process::abort();
     }));
 }
 
-/// Runs `body`; a panic is reported to the agent and ends here.
+/// Runs `body`; a panic is caught here and reported to the agent.
 pub fn fence<T>(callback: &'static str, body: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => Some(value),
@@ -193,7 +190,7 @@ fn deliver(callback: &'static str, body: impl FnOnce(&dyn Agent)) {
 unsafe fn wrap<P>(env: RawEnv, jni: RawEnv) -> (Env<P>, Jni) {
     // SAFETY: the caller's promise.
     let (env, jni) = unsafe { (Env::from_raw(env), Jni::from_raw(jni)) };
-    // Those of native code that has caused the event count in the callback, too.
+    // Local references of the native code that caused the event count in the callback, too.
     jni.announce_locals(0);
     (env, jni)
 }
@@ -226,8 +223,8 @@ macro_rules! thread_callback {
 thread_callback!(vm_init, "VMInit");
 thread_callback!(virtual_thread_end, "VirtualThreadEnd");
 
-/// Thread events come in the start phase too, where most questions are refused;
-/// the agent hears of those threads at VM initialisation.
+/// Thread events are also sent in the start phase, in which most functions are refused. The agent lists those threads
+/// when the VM is initialized.
 fn is_live(env: RawEnv) -> bool {
     const LIVE: i32 = 4;
     // SAFETY: passed by the VM; asking for the phase is legal in all of them.
@@ -267,8 +264,7 @@ extern "system" fn class_prepare(env: RawEnv, jni: RawEnv, thread: RawObject, cl
     });
 }
 
-/// Does nothing, but must exist: AsyncGetCallTrace answers -1 while no agent
-/// listens to class loading.
+/// Does nothing, but must exist: AsyncGetCallTrace returns -1 unless an agent receives class load events.
 extern "system" fn class_load(_env: RawEnv, _jni: RawEnv, _thread: RawObject, _class: RawObject) {}
 
 extern "system" fn class_file_load_hook(
@@ -433,7 +429,7 @@ macro_rules! method_callback {
     };
 }
 method_callback!(method_entry, "MethodEntry", ());
-// The value that is returned takes 8 bytes of its own and is not passed on.
+// The returned value is a separate argument of 8 bytes and is not passed on.
 method_callback!(method_exit, "MethodExit", (by_exception: u8, value: i64));
 
 extern "system" fn native_method_bind(
@@ -503,7 +499,7 @@ extern "system" fn object_free(_env: RawEnv, tag: i64) {
     deliver("ObjectFree", |agent| agent.object_free(tag));
 }
 
-/// The table: one entry per event of [`EventKind`].
+/// The table of callbacks: one entry per event of [`EventKind`].
 fn callbacks() -> EventCallbacks {
     let mut table = EventCallbacks([ptr::null(); 39]);
     let mut set = |event: EventKind, function: *const c_void| {
@@ -575,7 +571,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Set for the process that is to end.
+    /// Set in the child process that must end.
     const CHILD: &str = "JVMTI_TEST_PANICS";
 
     #[test]

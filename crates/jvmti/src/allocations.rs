@@ -1,5 +1,5 @@
-//! The functions of JNI by which native code makes objects that no constructor sees: this crate's in
-//! their place, which report what was made. (`NewObject` runs a constructor.)
+//! Replaces the functions of JNI with which native code creates objects without a constructor by functions of this
+//! crate, which report the created objects. (`NewObject` runs a constructor.)
 
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::jni::{Jni, Object};
 use crate::sys::{RawEnv, RawObject, jni_slot as slot};
 
-/// Receives what native code has made, a local reference of the caller's, and whether it is a
-/// string, which has an array of its own.
+/// Receives an object that native code has created, as a local reference of the caller, and whether it is a string,
+/// which has an array of its own.
 pub type Made = fn(Jni, Object, bool);
 
 type MakeObject = extern "system" fn(RawEnv, RawObject) -> RawObject;
@@ -20,10 +20,10 @@ type MakeUtf = extern "system" fn(RawEnv, *const c_char) -> RawObject;
 type MakeObjects = extern "system" fn(RawEnv, i32, RawObject, RawObject) -> RawObject;
 type MakeArray = extern "system" fn(RawEnv, i32) -> RawObject;
 
-/// Kinds of arrays of primitives, whose slots follow each other.
+/// Kinds of primitive arrays, whose slots are adjacent.
 const KINDS: usize = 8;
 
-/// Those of the table, without this crate's.
+/// The original functions of the table.
 struct Before {
     object: MakeObject,
     string: MakeString,
@@ -59,7 +59,7 @@ impl Before {
         }
     }
 
-    /// Reports what was made, unless nothing was.
+    /// Reports the created object; null is not reported.
     fn emit(&self, env: RawEnv, made: RawObject, is_string: bool) -> RawObject {
         // SAFETY: JNI has just given it to the caller, with the caller's environment.
         let (jni, object) = unsafe { (Jni::from_raw(env), Object::from_raw(made)) };
@@ -70,7 +70,7 @@ impl Before {
     }
 }
 
-/// Calls `make` with the function before this crate's, and reports the object that it made.
+/// Calls `make` with the original functions, and reports the object that it created.
 fn make(env: RawEnv, is_string: bool, make: impl FnOnce(&Before) -> RawObject) -> RawObject {
     match BEFORE.get() {
         Some(before) => before.emit(env, make(before), is_string),
@@ -106,11 +106,11 @@ extern "system" fn array<const KIND: usize>(env: RawEnv, length: i32) -> RawObje
 }
 
 impl Env<Live> {
-    /// Reports to `made` what native code makes by JNI from now on, on all threads and for ever.
-    /// What the agent makes by JNI is reported as well.
+    /// Reports to `made` every object that native code creates by JNI from now on, on all threads and permanently.
+    /// Objects that the agent creates by JNI are also reported.
     ///
     /// # Errors
-    /// When the VM refuses, or when it was asked before.
+    /// The VM refuses, or this was called before.
     pub fn report_native_allocations(self, jni: Jni, made: Made) -> Result<()> {
         if BEFORE.set(Before::of(jni, made)).is_err() {
             return Err(Error::Jni("a second replacement"));

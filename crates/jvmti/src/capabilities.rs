@@ -1,8 +1,7 @@
-//! What may be asked of the VM: 45 capabilities, each granted or not.
+//! Capabilities of the VM: 45 of them, each granted or not.
 //!
-//! `AddCapabilities` refuses everything when one bit is unknown (JDK 8 lacks 41
-//! to 44), so [`Env::add_capabilities`](crate::Env::add_capabilities) requests
-//! each alone and returns what was granted.
+//! `AddCapabilities` refuses the whole set if one bit is unknown (JDK 8 lacks 41 to 44), so
+//! [`Env::add_capabilities`](crate::Env::add_capabilities) requests each separately and returns those granted.
 
 use crate::sys::RawCapabilities;
 
@@ -43,7 +42,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// All that this crate names, with the field names of the header.
+    /// All capabilities that this crate defines, with the field names of the header.
     pub const ALL: &'static [(Self, &'static str)] = &[
         (Self::TagObjects, "can_tag_objects"),
         (Self::GetOwnedMonitorInfo, "can_get_owned_monitor_info"),

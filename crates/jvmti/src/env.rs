@@ -15,14 +15,14 @@ use crate::text::decode_modified_utf8;
 /// Phase: the agent is being loaded, before the VM runs.
 #[derive(Clone, Copy, Debug)]
 pub enum OnLoad {}
-/// Phase: JNI works, few classes are there.
+/// Phase: JNI can be used, few classes are loaded.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {}
 /// Phase: everything is allowed.
 #[derive(Clone, Copy, Debug)]
 pub enum Live {}
 
-/// A JVMTI environment in phase `P`. Copies name the same environment.
+/// A JVMTI environment in phase `P`. Copies refer to the same environment.
 #[derive(Debug)]
 pub struct Env<P> {
     pub(crate) raw: RawEnv,
@@ -124,7 +124,7 @@ impl<P> Env<P> {
         self.raw
     }
 
-    /// What the VM could grant at this moment.
+    /// Capabilities that the VM could grant now.
     pub fn potential_capabilities(self) -> Result<Capabilities> {
         let mut found = RawCapabilities::default();
         // SAFETY: slot 140 has this signature; the pointer is to a live local.
@@ -135,7 +135,7 @@ impl<P> Env<P> {
         Ok(Capabilities(found))
     }
 
-    /// Requests each capability alone; returns those granted.
+    /// Requests each capability separately; returns those granted.
     pub fn add_capabilities(self, wanted: &[Capability]) -> Result<Capabilities> {
         let possible = self.potential_capabilities()?;
         let mut granted = Capabilities::default();
@@ -152,7 +152,7 @@ impl<P> Env<P> {
         Ok(granted)
     }
 
-    /// Gives capabilities back.
+    /// Returns capabilities to the VM.
     pub fn relinquish(self, granted: Capabilities) -> Result<()> {
         // SAFETY: slot 143 has this signature; the set outlives the call.
         let code = unsafe {
@@ -171,7 +171,7 @@ impl<P> Env<P> {
         check("SetEventCallbacks", code)
     }
 
-    /// Switches one event on or off for all threads.
+    /// Enables or disables one event for all threads.
     pub fn enable(self, event: EventKind, on: bool) -> Result<()> {
         // SAFETY: slot 2 has this signature (its trailing `...` is never read).
         let code = unsafe {
@@ -180,7 +180,7 @@ impl<P> Env<P> {
         check("SetEventNotificationMode", code)
     }
 
-    /// Memory of the VM, filled with `bytes`: what a class file hook returns.
+    /// Memory allocated by the VM, filled with `bytes`, as a class file hook must return it.
     pub fn allocate_copy(self, bytes: &[u8]) -> Result<*mut u8> {
         let mut memory: *mut u8 = ptr::null_mut();
         // SAFETY: slot 46 has this signature; the out pointer is a live local.
@@ -193,7 +193,7 @@ impl<P> Env<P> {
         Ok(memory)
     }
 
-    /// Gives memory back to the VM; null is fine.
+    /// Frees memory that the VM allocated; null is allowed.
     ///
     /// # Safety
     /// `memory` came from this environment and is not used again.
@@ -207,7 +207,7 @@ impl<P> Env<P> {
         }
     }
 
-    /// Takes a C string of the VM: decoded and given back.
+    /// Decodes a C string of the VM and frees it.
     ///
     /// # Safety
     /// `text` is null or a NUL-terminated string allocated by this environment.
@@ -222,7 +222,7 @@ impl<P> Env<P> {
         Some(decoded)
     }
 
-    /// Copies an array of the VM and gives it back.
+    /// Copies an array of the VM and frees it.
     ///
     /// # Safety
     /// `array` is null or holds `count` initialised values, allocated by this environment.
@@ -264,7 +264,7 @@ impl<P> Env<P> {
         Ok(phase)
     }
 
-    /// Least bytes between two sampled allocations, 0 for every allocation.
+    /// Sets the mean number of bytes between two sampled allocations, 0 for every allocation.
     pub fn set_heap_sampling_interval(self, bytes: i32) -> Result<()> {
         // SAFETY: slot 156 has this signature on VMs that granted the capability;
         // on older ones the caller never got it and must not call (the table ends).

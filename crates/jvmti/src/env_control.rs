@@ -27,7 +27,7 @@ impl Env<Live> {
         check("ResumeThread", code)
     }
 
-    /// The current thread, as a local reference; a virtual one while it is mounted.
+    /// The current thread, as a local reference; the virtual thread if one is mounted.
     pub fn current_thread(self) -> Result<Option<Object>> {
         let mut thread: RawObject = ptr::null_mut();
         // SAFETY: slot 18 is (thread out).
@@ -38,7 +38,7 @@ impl Env<Live> {
         Ok(Object::new(thread))
     }
 
-    /// The object whose method the innermost frame of the current thread runs.
+    /// The receiver (`this`) of the innermost frame of the current thread.
     pub fn receiver(self) -> Result<Option<Object>> {
         let mut value: RawObject = ptr::null_mut();
         // SAFETY: slot 155 is (thread, depth, value); null is the current thread.
@@ -49,7 +49,7 @@ impl Env<Live> {
         Ok(Object::new(value))
     }
 
-    /// The monitor a thread blocks at or waits on.
+    /// The monitor at which a thread blocks or on which it waits.
     pub fn contended_monitor(self, thread: Object) -> Result<Option<Object>> {
         let mut value: RawObject = ptr::null_mut();
         // SAFETY: slot 11 is (thread, monitor).
@@ -60,7 +60,7 @@ impl Env<Live> {
         Ok(Object::new(value))
     }
 
-    /// Sends events of a kind again for what is there already (compiled methods).
+    /// Sends events of a kind again for everything that exists already (compiled methods).
     pub fn generate(self, event: EventKind) -> Result<()> {
         // SAFETY: slot 123 is (event).
         let code =
@@ -68,8 +68,8 @@ impl Env<Live> {
         check("GenerateEvents", code)
     }
 
-    /// Puts functions into the table that native code calls JNI by, as (slot of
-    /// [`jni_slot`], function); gives back those that stood there.
+    /// Replaces functions in the table that native code uses for JNI, given as (slot of [`jni_slot`], function);
+    /// returns the previous ones.
     ///
     /// # Safety
     /// Each function has the signature of its slot and stays callable for ever.
@@ -97,8 +97,8 @@ impl Env<Live> {
 }
 
 impl Jni {
-    /// Whether a pointer is a reference of this thread or a global one. The VM
-    /// compares addresses and does not follow what it does not know.
+    /// Whether a pointer is a reference of this thread or a global one. The VM compares addresses and does not
+    /// dereference unknown pointers.
     #[must_use]
     pub fn is_reference(self, raw: RawObject) -> bool {
         // SAFETY: slot 232 is (object) and answers 0 for what is no reference.

@@ -1,4 +1,4 @@
-//! Questions of the live phase: threads, classes, methods, monitors.
+//! Queries of the live phase: threads, classes, methods, monitors.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -16,7 +16,7 @@ use crate::sys::{
 pub struct ThreadRow {
     /// The thread's name.
     pub name: String,
-    /// Its group's name, empty if it has none (any more).
+    /// The name of its group, empty if it has none.
     pub group: String,
     /// The group's parent.
     pub parent_group: String,
@@ -36,21 +36,21 @@ pub struct StackRow {
     pub frames: Vec<FrameRow>,
 }
 
-/// Who owns a monitor and who waits for it; all local references.
+/// The owner of a monitor and the threads that wait for it, as local references.
 #[derive(Clone, Debug)]
 pub struct MonitorUsage {
     /// The owner.
     pub owner: Option<Object>,
-    /// Times entered.
+    /// How often the owner has entered it.
     pub entry_count: u32,
-    /// Blocked at entry.
+    /// Threads blocked at entry.
     pub waiting_to_enter: Vec<Object>,
-    /// In `wait`.
+    /// Threads in `wait`.
     pub waiting_to_be_notified: Vec<Object>,
 }
 
 impl Env<Live> {
-    /// A call that fills one list of `T`.
+    /// Calls a function that returns a list of `T`.
     ///
     /// # Safety
     /// `slot` has the signature (env, count out, list out), with elements `T`.
@@ -65,7 +65,7 @@ impl Env<Live> {
         Ok(unsafe { self.take_array(list, count) })
     }
 
-    /// A call that fills one list of `T` about one object.
+    /// Calls a function that returns a list of `T` about one object.
     ///
     /// # Safety
     /// `slot` has the signature (env, object, count out, list out).
@@ -85,7 +85,7 @@ impl Env<Live> {
         Ok(unsafe { self.take_array(list, count) })
     }
 
-    /// A call (env, object, out `T`).
+    /// Calls a function with the signature (env, object, out `T`).
     ///
     /// # Safety
     /// `slot` has that signature and `T` is plain data.
@@ -120,8 +120,8 @@ impl Env<Live> {
         Ok(Object::list(raw))
     }
 
-    /// Methods a class declares. Asking also makes their ids exist, without which
-    /// AsyncGetCallTrace cannot name them.
+    /// Methods that a class declares. This call also creates their ids, without which AsyncGetCallTrace cannot identify
+    /// them.
     pub fn class_methods(self, class: Object) -> Result<Vec<MethodPtr>> {
         // SAFETY: slot 52 is (class, count, methods).
         unsafe { self.list_of("GetClassMethods", slot::GetClassMethods, class.raw()) }
@@ -155,11 +155,11 @@ impl Env<Live> {
         Ok(raw.iter().map(entry).collect())
     }
 
-    /// Where the code of a method ends: the index of its last byte. Methods that were replaced by a
-    /// redefinition of their class keep theirs.
+    /// The index of the last byte of a method's code. Methods that were replaced by a redefinition of their class keep
+    /// their end.
     ///
     /// # Errors
-    /// For a native method, and when the VM knows it no longer.
+    /// The method is native, or the VM no longer knows it.
     pub fn method_end(self, method: MethodPtr) -> Result<i64> {
         let (mut start, mut end) = (0, 0);
         // SAFETY: slot 71 is (method, start, end), both 64 bits wide.
@@ -182,7 +182,7 @@ impl Env<Live> {
         Ok(unsafe { self.take_string(text) }.unwrap_or_default())
     }
 
-    /// Source file of a class; `None` if the class file does not say.
+    /// Source file of a class; `None` if the class file does not state it.
     pub fn source_file(self, class: Object) -> Option<String> {
         let mut text: *mut c_char = ptr::null_mut();
         // SAFETY: slot 50 is (class, name).
@@ -229,7 +229,7 @@ impl Env<Live> {
         Ok(Object::new(loader))
     }
 
-    /// Name, descriptor and whether static, of a field.
+    /// Name and descriptor of a field, and whether it is static.
     pub fn field(self, class: Object, field: FieldPtr) -> Result<(String, String, bool)> {
         let (mut name, mut descriptor) = (ptr::null_mut::<c_char>(), ptr::null_mut::<c_char>());
         // SAFETY: slot 60 is (class, field, name, signature, generic).
@@ -309,7 +309,7 @@ impl Env<Live> {
         })
     }
 
-    /// A thread group's name and parent; nothing of a null or dying group.
+    /// Name and parent of a thread group; empty for a group that is null or being destroyed.
     fn group(self, group: RawObject) -> (String, RawObject) {
         let nothing = (String::new(), ptr::null_mut());
         if group.is_null() {
@@ -335,8 +335,7 @@ impl Env<Live> {
         )
     }
 
-    /// The number an agent put on a thread, 0 if none. Works for the current
-    /// thread (`None`) without looking it up.
+    /// The number that the agent set for a thread, 0 if none. Works for the current thread (`None`) without a lookup.
     pub fn thread_number(self, thread: Option<Object>) -> Result<usize> {
         let mut data: *mut c_void = ptr::null_mut();
         let raw = thread.map_or(ptr::null_mut(), Object::raw);
@@ -348,7 +347,7 @@ impl Env<Live> {
         Ok(data as usize)
     }
 
-    /// Puts a number on a live thread.
+    /// Sets the number of a live thread.
     pub fn set_thread_number(self, thread: Option<Object>, number: usize) -> Result<()> {
         let raw = thread.map_or(ptr::null_mut(), Object::raw);
         // SAFETY: slot 103 is (thread, data); the data is a number, never followed.
@@ -440,7 +439,7 @@ impl Env<Live> {
         Ok(Object::list(raw))
     }
 
-    /// Who owns a monitor and who waits.
+    /// The owner of a monitor and the threads that wait for it.
     pub fn monitor_usage(self, object: Object) -> Result<MonitorUsage> {
         let mut raw = RawMonitorUsage {
             owner: ptr::null_mut(),
@@ -477,7 +476,7 @@ impl Env<Live> {
         check("ForceGarbageCollection", code)
     }
 
-    /// Sends classes through the class file hook again.
+    /// Passes classes to the class file hook again.
     pub fn retransform(self, classes: &[Object]) -> Result<()> {
         let raw: Vec<RawObject> = classes.iter().map(|class| class.raw()).collect();
         // SAFETY: slot 152 is (count, classes); the list lives through the call.

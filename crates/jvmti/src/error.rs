@@ -3,7 +3,7 @@
 /// A call to the VM failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// JVMTI said no.
+    /// A JVMTI function returned an error.
     #[error("{function}: {} ({code})", name(*code))]
     Jvmti {
         /// The function.
@@ -11,10 +11,10 @@ pub enum Error {
         /// Its `jvmtiError`.
         code: i32,
     },
-    /// A JNI call left an exception (cleared) or gave null.
+    /// A JNI call threw an exception (which was cleared) or returned null.
     #[error("{0}: the call threw or found nothing")]
     Jni(&'static str),
-    /// The VM is not one that the agent knows its way in.
+    /// This VM is not supported by the agent.
     #[error("{0}")]
     OtherVm(&'static str),
 }

@@ -1,7 +1,6 @@
-//! Heap walks: one visitor, called from inside the VM with all threads stopped.
+//! Heap walks: the VM calls one visitor while all threads are stopped.
 //!
-//! No JNI and almost no JVMTI may be used inside. Tags are read and written in
-//! place.
+//! The visitor may not use JNI and almost no JVMTI. Tags are read and written in place.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +17,7 @@ use crate::sys::{
 /// Whether to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// Continue, into the object.
+    /// Continue, also into the object.
     On,
     /// Continue, but not into this object.
     Around,
@@ -51,10 +50,9 @@ pub struct Reference<'a> {
     pub referrer_class_tag: i64,
     /// Bytes of the referee.
     pub size: i64,
-    /// Tag of the referee.
+    /// Tag of the referee; writing it changes the tag.
     pub tag: &'a mut i64,
-    /// Tag of the referrer, `None` for roots; for a self reference it is the
-    /// value of `tag` at the call.
+    /// Tag of the referrer, `None` for roots; for a self reference, the value of `tag` before the call.
     pub referrer: Option<i64>,
     /// Length of the referee if it is an array, else -1.
     pub length: i32,
@@ -73,13 +71,13 @@ pub struct Primitive {
     pub bits: u64,
 }
 
-/// What a walk calls. Methods that are not overridden request nothing.
+/// Callbacks of a walk. Methods that are not overridden request no events.
 pub trait HeapWalk {
     /// A reference, during [`Env::follow_references`].
     fn reference(&mut self, _reference: Reference<'_>) -> Walk {
         Walk::On
     }
-    /// A primitive field of the object tagged `tag`.
+    /// A primitive field of the object with tag `tag`.
     fn primitive(&mut self, _class_tag: i64, _tag: i64, _value: Primitive) -> Walk {
         Walk::On
     }
@@ -103,7 +101,7 @@ struct Context<'a> {
     panicked: bool,
 }
 
-/// Runs one callback behind the fence.
+/// Runs one callback and catches panics.
 ///
 /// # Safety
 /// `user` is the context of the walk under way.

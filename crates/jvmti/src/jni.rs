@@ -10,7 +10,7 @@ use crate::sys::{
 };
 use crate::text::decode_modified_utf8;
 
-/// A reference that is not null. Local ones are valid in their frame only.
+/// A reference that is not null. A local one is valid only in its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object(NonNull<c_void>);
 
@@ -21,7 +21,7 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    /// Wraps what the VM returned; `None` for null.
+    /// Wraps a reference that the VM returned; `None` for null.
     #[must_use]
     pub(crate) fn new(raw: RawObject) -> Option<Self> {
         NonNull::new(raw).map(Self)
@@ -36,12 +36,12 @@ impl Object {
         Self::new(raw)
     }
 
-    /// The non-null ones of a list.
+    /// The references of a list that are not null.
     pub(crate) fn list(raw: Vec<RawObject>) -> Vec<Self> {
         raw.into_iter().filter_map(Self::new).collect()
     }
 
-    /// The reference as C sees it.
+    /// The raw reference.
     #[must_use]
     pub fn raw(self) -> RawObject {
         self.0.as_ptr()
@@ -108,12 +108,12 @@ impl JavaVm {
     }
 }
 
-/// A thread's JNI environment. Exceptions that a call leaves are cleared and
-/// become errors: the program never sees an exception of the agent.
+/// A thread's JNI environment. If a call throws an exception, it is cleared and becomes an error: the program never
+/// sees an exception of the agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Jni(RawEnv);
 
-/// Wraps `CString::new` for the fixed names used here.
+/// `CString::new` for the fixed names used here.
 fn c(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
@@ -134,7 +134,7 @@ impl Jni {
         self.0
     }
 
-    /// Clears a pending exception; whether there was one.
+    /// Clears a pending exception; returns whether there was one.
     pub fn clear_exception(self) -> bool {
         // SAFETY: slots 228 and 17 take nothing.
         unsafe {
@@ -153,8 +153,7 @@ impl Jni {
         Object::new(raw).ok_or(Error::Jni(what))
     }
 
-    /// A class by its name (`java/lang/Thread`), seen from the boot loader or the
-    /// caller's.
+    /// A class by its name (`java/lang/Thread`), found by the boot loader or the caller's loader.
     pub fn find_class(self, name: &str) -> Result<Object> {
         let name = c(name);
         // SAFETY: slot 6 is (name).
@@ -324,7 +323,7 @@ impl Jni {
         }
     }
 
-    /// Makes an object with a constructor.
+    /// Creates an object with a constructor.
     pub fn new_object(
         self,
         class: Object,
@@ -368,7 +367,7 @@ impl Jni {
         }
     }
 
-    /// Whether the object of a weak global reference has died.
+    /// Whether the object of a weak global reference was freed.
     #[must_use]
     pub fn is_dead(self, weak: Object) -> bool {
         // SAFETY: slot 24 is (a, b); null stands for a dead object.
@@ -378,7 +377,7 @@ impl Jni {
         }
     }
 
-    /// Whether two references name one object.
+    /// Whether two references refer to one object.
     #[must_use]
     pub fn is_same(self, a: Object, b: Object) -> bool {
         // SAFETY: slot 24 is (a, b).
@@ -388,7 +387,7 @@ impl Jni {
         }
     }
 
-    /// Whether an object is of a class or of one that extends or implements it.
+    /// Whether an object is an instance of a class or of a subtype of it.
     #[must_use]
     pub fn is_instance(self, object: Object, class: Object) -> bool {
         // SAFETY: slot 32 is (object, class).
@@ -491,7 +490,7 @@ impl Jni {
         };
     }
 
-    /// An object without running a constructor.
+    /// Creates an object without running a constructor.
     pub fn alloc_object(self, class: Object) -> Result<Object> {
         locks::before_java();
         // SAFETY: slot 27 is (class).
@@ -615,7 +614,7 @@ impl Jni {
         })
     }
 
-    /// Sets an element of an object array; out of range does nothing.
+    /// Sets an element of an object array; does nothing if out of range.
     pub fn array_set(self, array: Object, index: usize, value: Option<Object>) {
         let raw = value.map_or(ptr::null_mut(), Object::raw);
         // SAFETY: slot 174 is (array, index, value); a bad index leaves an exception.

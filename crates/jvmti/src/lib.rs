@@ -1,20 +1,18 @@
-//! The C interfaces of a Java VM: layouts of JNI and JVMTI written by hand, and a
-//! thin wrapper over the part that Tenure uses.
+//! The C interfaces of a Java VM: hand-written layouts of JNI and JVMTI, and a thin wrapper over the part that Tenure
+//! uses.
 //!
-//! * [`sys`] holds the layouts: tables are called by ordinal, and a test compares
-//!   every ordinal, event number and capability bit with the headers of the JDKs
-//!   installed on the machine.
-//! * [`Env`] is a JVMTI environment. Its type parameter is the phase ([`OnLoad`],
-//!   [`Start`], [`Live`]): what is only legal in the live phase does not exist on
-//!   the others. One struct for all JDKs from 8 on: calls added later are guarded
-//!   by capability.
+//! * [`sys`] has the layouts: tables are called by slot number, and a test compares every slot number, event number and
+//!   capability bit with the headers of the JDKs installed on the machine.
+//! * [`Env`] is a JVMTI environment. Its type parameter is the phase ([`OnLoad`], [`Start`], [`Live`]): functions that
+//!   are only legal in the live phase do not exist for the others. One struct serves all JDKs from 8 on: functions
+//!   added later require a capability.
 //! * [`Jni`] is a thread's JNI environment.
-//! * [`Agent`] receives events. Every callback runs behind a panic fence: a fault
-//!   of the agent is reported to [`Agent::panicked`] and never unwinds into the VM.
+//! * [`Agent`] receives events. Panics are caught in every callback: a fault of the agent is reported to
+//!   [`Agent::panicked`] and never unwinds into the VM.
 //!
-//! References ([`Object`]) are plain handles, as in JNI: a local one is valid
-//! until its callback returns or its [`Jni::local_frame`] closes. Making one from
-//! a raw pointer is `unsafe`; keeping one too long is the caller's error.
+//! References ([`Object`]) are plain handles, as in JNI: a local one is valid until its callback returns or its
+//! [`Jni::local_frame`] ends. Creating one from a raw pointer is `unsafe`; using one after that time is the caller's
+//! error.
 
 pub mod agent;
 pub mod allocations;

@@ -1,11 +1,11 @@
-//! Local references of JNI: frames of them, their number, and each one.
+//! Local references of JNI: frames of them, their number, and single references.
 
 use std::ptr;
 
 use crate::jni::{Jni, Object};
 use crate::sys::{RawObject, jni_slot as slot, table_call};
 
-/// A frame of local references, which ends with this value.
+/// A frame of local references, which is popped on drop.
 struct Frame(Jni);
 
 impl Drop for Frame {
@@ -18,7 +18,7 @@ impl Drop for Frame {
 }
 
 impl Jni {
-    /// Runs `body` with room for `capacity` local references that end with it.
+    /// Runs `body` with capacity for this many local references, which are freed when it returns.
     pub fn local_frame<T>(self, capacity: i32, body: impl FnOnce() -> T) -> T {
         // SAFETY: slots 19 and 20 bracket the frame; a refused push (out of
         // memory) only means the references live until the caller returns.
@@ -27,15 +27,15 @@ impl Jni {
         if pushed != 0 {
             self.clear_exception();
         }
-        // Also when a fault unwinds to the fence of a callback.
+        // The frame is also popped when a panic unwinds to the callback.
         let _frame = (pushed == 0).then(|| Frame(self));
         body()
     }
 
-    /// Announces that this thread has `count` local references more than before, returned by a function of JVMTI, or as many
-    /// as its caller has. A VM with `-Xcheck:jni` prints a warning about those that were not announced.
+    /// Announces that this thread has `count` more local references, which a JVMTI function returned, or as many as its
+    /// caller has. A VM with `-Xcheck:jni` prints a warning about references that were not announced.
     pub(crate) fn announce_locals(self, count: usize) {
-        /// For those that the thread gets afterwards.
+        /// Capacity for references that the thread gets afterwards.
         const MORE: usize = 4096;
         const MOST: usize = 1 << 16;
         let capacity = count.saturating_add(MORE).min(MOST) as i32;
@@ -48,7 +48,7 @@ impl Jni {
         }
     }
 
-    /// A local reference, `None` if a weak one's object is gone.
+    /// A new local reference, `None` if the object of a weak one was freed.
     #[must_use]
     pub fn new_local(self, object: Object) -> Option<Object> {
         // SAFETY: slot 25 is (object).
@@ -57,7 +57,7 @@ impl Jni {
         })
     }
 
-    /// Drops a local reference.
+    /// Deletes a local reference.
     pub fn delete_local(self, object: Object) {
         // SAFETY: slot 23 is (object).
         unsafe {

@@ -1,4 +1,4 @@
-//! The native method that parks threads, `Unsafe.park`, with this crate's in its place.
+//! Replaces `Unsafe.park`, the native method that parks threads, by a function of this crate.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
@@ -13,7 +13,7 @@ use crate::sys::{RawEnv, RawObject, jni_slot as slot, table_call};
 /// `Unsafe.park(boolean isAbsolute, long time)`.
 pub type Park = extern "system" fn(RawEnv, RawObject, u8, i64);
 
-/// A native method as `RegisterNatives` takes it.
+/// A native method in the format of `RegisterNatives`.
 #[repr(C)]
 struct NativeMethod {
     name: *const c_char,
@@ -28,16 +28,16 @@ type RegisterNatives = extern "system" fn(RawEnv, RawObject, *const NativeMethod
 
 /// The VM's own function, once it is known.
 static OWN: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-/// The function of JNI, while [`look`] stands in its place.
+/// The original `RegisterNatives`, while [`look`] replaces it.
 static REGISTER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 thread_local! {
-    /// This thread has asked the VM to register the methods of `Unsafe`, which only [`look`] sees.
+    /// Whether this thread has made the VM register the methods of `Unsafe`, so that [`look`] sees them.
     static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// In the place of `RegisterNatives`: looks for the VM's function among those that the VM registers for this thread,
-/// and leaves all as it is. Other threads register what they want.
+/// Replaces `RegisterNatives`: searches the functions that the VM registers on this thread for the VM's own `park`, and
+/// registers nothing. Calls of other threads are passed on.
 extern "system" fn look(
     env: RawEnv,
     class: RawObject,
@@ -64,17 +64,17 @@ extern "system" fn look(
     0
 }
 
-/// The class that has the method.
+/// The class that declares the method.
 fn unsafe_class(jni: Jni) -> Result<Object> {
     jni.find_class("jdk/internal/misc/Unsafe")
         .or_else(|_| jni.find_class("sun/misc/Unsafe"))
 }
 
 impl Env<Live> {
-    /// The VM's own function. Runs Java code the first time.
+    /// The VM's own function. The first call runs Java code.
     ///
     /// # Errors
-    /// When this VM does not register the method as HotSpot does.
+    /// This VM does not register the method as HotSpot does.
     pub fn own_park(self, jni: Jni) -> Result<Park> {
         if OWN.load(Ordering::Acquire).is_null() {
             jni.local_frame(4, || self.find_park(jni))?;
@@ -105,11 +105,11 @@ impl Env<Live> {
 }
 
 impl Jni {
-    /// Has the VM call this function for `Unsafe.park`. From JDK 15 on it warns unless code of the boot loader's classes has
-    /// called the caller.
+    /// Makes the VM call this function for `Unsafe.park`. From JDK 15 on it prints a warning unless the caller was
+    /// called from a class of the boot loader.
     ///
     /// # Errors
-    /// When the VM refuses.
+    /// The VM refuses.
     pub fn register_park(self, function: Park) -> Result<()> {
         self.local_frame(4, || {
             let class = unsafe_class(self)?;
@@ -118,13 +118,13 @@ impl Jni {
         })
     }
 
-    /// Has the VM call this function for a native method of a class, by name and descriptor.
+    /// Makes the VM call this function for a native method of a class, given by name and descriptor.
     ///
     /// # Safety
-    /// The function takes what the method does, is of this library, and the library is never unloaded.
+    /// The function has the parameters of the method and belongs to this library, which is never unloaded.
     ///
     /// # Errors
-    /// When there is no such method.
+    /// The class has no such method.
     pub unsafe fn register_native(
         self,
         class: Object,

@@ -1,5 +1,5 @@
-//! The four functions of JNI that make and drop global references, with this crate's in their
-//! place. What this library does itself goes to the VM's own.
+//! Replaces the four functions of JNI that create and delete global references by others. This library itself calls the
+//! VM's own functions.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -30,13 +30,13 @@ pub struct ReferenceFunctions {
 static BEFORE: OnceLock<ReferenceFunctions> = OnceLock::new();
 
 impl ReferenceFunctions {
-    /// Those that stood in the table before this crate's; `None` while the crate's are not there.
+    /// The functions that were in the table before; `None` while they are not replaced.
     #[must_use]
     pub fn before() -> Option<&'static Self> {
         BEFORE.get()
     }
 
-    /// Those of the table, without this crate's.
+    /// The original functions, whether or not they are replaced now.
     pub(crate) fn own(jni: Jni) -> Self {
         BEFORE.get().copied().unwrap_or_else(|| Self::of(jni))
     }
@@ -61,11 +61,11 @@ impl ReferenceFunctions {
 }
 
 impl Env<Live> {
-    /// Puts functions in the place of those that make and drop global references, for all
-    /// threads. Each is to call the one [`ReferenceFunctions::before`] it.
+    /// Replaces the functions that create and delete global references, for all threads. Each new function must call
+    /// the original in [`ReferenceFunctions::before`].
     ///
     /// # Errors
-    /// When the VM refuses, or when they are replaced already.
+    /// The VM refuses, or the functions are already replaced.
     pub fn replace_references(self, jni: Jni, ours: ReferenceFunctions) -> Result<()> {
         let now = ReferenceFunctions::of(jni);
         if std::ptr::fn_addr_eq(now.make, ours.make) {
@@ -75,10 +75,10 @@ impl Env<Live> {
         self.set_references(ours)
     }
 
-    /// Puts those that stood there before back, unless others have come after `ours`, which call them.
+    /// Restores the previous functions, unless others that call `ours` have been installed since.
     ///
     /// # Errors
-    /// When the VM refuses, or others have come.
+    /// The VM refuses, or others have been installed.
     pub fn restore_references(self, jni: Jni, ours: ReferenceFunctions) -> Result<()> {
         let now = ReferenceFunctions::of(jni);
         match BEFORE.get() {
@@ -104,8 +104,8 @@ impl Env<Live> {
 }
 
 impl Jni {
-    /// Runs `body` with an exception that is pending put aside: native code may make a
-    /// reference to one.
+    /// Runs `body` while a pending exception is cleared and restored afterwards: native code may create a reference
+    /// while one is pending.
     pub fn without_exception<T>(self, body: impl FnOnce() -> T) -> T {
         // SAFETY: slot 15 takes nothing and gives a local reference.
         let pending =
@@ -122,13 +122,13 @@ impl Jni {
         result
     }
 
-    /// A global reference of the agent, not of the program: see [`ReferenceFunctions`].
+    /// A global reference of the agent, which is not reported as one of the program: see [`ReferenceFunctions`].
     pub fn new_global(self, object: Object) -> Result<Object> {
         let make = ReferenceFunctions::own(self).make;
         self.found("NewGlobalRef", make(self.raw(), object.raw()))
     }
 
-    /// Drops a global reference.
+    /// Deletes a global reference.
     pub fn delete_global(self, object: Object) {
         (ReferenceFunctions::own(self).drop)(self.raw(), object.raw());
     }
@@ -139,8 +139,8 @@ impl Jni {
         self.found("NewWeakGlobalRef", make(self.raw(), object.raw()))
     }
 
-    /// A weak global reference, `None` when memory is short. Cheaper than
-    /// [`Jni::new_weak`]: it looks for an exception only then.
+    /// A weak global reference, `None` if memory is short. Cheaper than [`Jni::new_weak`], because it checks for an
+    /// exception only then.
     #[must_use]
     pub fn weak(self, object: Object) -> Option<Object> {
         let raw = (ReferenceFunctions::own(self).make_weak)(self.raw(), object.raw());
@@ -150,7 +150,7 @@ impl Jni {
         Object::new(raw)
     }
 
-    /// Drops a weak global reference.
+    /// Deletes a weak global reference.
     pub fn delete_weak(self, object: Object) {
         (ReferenceFunctions::own(self).drop_weak)(self.raw(), object.raw());
     }

@@ -4,11 +4,11 @@ use std::ffi::{c_char, c_void};
 
 /// An opaque reference of JNI; null is allowed.
 pub type RawObject = *mut c_void;
-/// `jmethodID`: names a method while its class is loaded. The VM checks it on use.
+/// `jmethodID`: identifies a method while its class is loaded. The VM checks it on use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct MethodPtr(pub *mut c_void);
-/// `jfieldID`: names a field while its class is loaded.
+/// `jfieldID`: identifies a field while its class is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct FieldPtr(pub *mut c_void);
@@ -22,10 +22,10 @@ unsafe impl Send for FieldPtr {}
 // SAFETY: as above.
 unsafe impl Sync for FieldPtr {}
 
-/// A function table as the VM hands it out: a pointer to a pointer to slots.
+/// A function table of the VM: a pointer to a pointer to slots.
 pub type RawEnv = *mut *const *const c_void;
 
-/// JVMTI version 1.2, which every JDK from 6 on grants.
+/// JVMTI version 1.2, which every JDK from 6 on supports.
 pub const JVMTI_VERSION_1_2: i32 = 0x3001_0200;
 /// JNI version 1.6.
 pub const JNI_VERSION_1_6: i32 = 0x0001_0006;
@@ -63,7 +63,7 @@ pub struct ThreadInfo {
     pub priority: i32,
     /// Daemon or not.
     pub is_daemon: u8,
-    /// Its group, null if the thread is dead.
+    /// Its group, null if the thread has ended.
     pub thread_group: RawObject,
     /// Its context class loader.
     pub context_class_loader: RawObject,
@@ -76,7 +76,7 @@ pub struct ThreadGroupInfo {
     pub parent: RawObject,
     /// Modified UTF-8, to be deallocated.
     pub name: *mut c_char,
-    /// Most a thread of this group may have.
+    /// The highest priority of a thread in this group.
     pub max_priority: i32,
     /// Daemon or not.
     pub is_daemon: u8,
@@ -115,11 +115,11 @@ pub struct LineNumberEntry {
     pub line_number: i32,
 }
 
-/// `jvmtiAddrLocationMap`: compiled code at an address stands for a bytecode index.
+/// `jvmtiAddrLocationMap`: the bytecode index of compiled code at an address.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AddrLocation {
-    /// First address.
+    /// The first address.
     pub start_address: *const c_void,
     /// Bytecode index.
     pub location: i64,
@@ -154,7 +154,7 @@ pub struct StackReferenceInfo {
     pub depth: i32,
     /// Method of the frame.
     pub method: MethodPtr,
-    /// Place in it (not for JNI locals).
+    /// Position in it (not for JNI locals).
     pub location: i64,
     /// Slot (not for JNI locals).
     pub slot: i32,
@@ -301,8 +301,8 @@ macro_rules! table_call {
 }
 pub(crate) use table_call;
 
-/// The same for calls that signal handlers make: thread-locals are not read, because their first use allocates, and the
-/// signal may have interrupted an allocation.
+/// The same for calls in signal handlers. Thread-locals are not read, because their first use allocates, and the signal
+/// may have interrupted an allocation.
 ///
 /// The caller vouches that the slot has the signature given.
 macro_rules! signal_safe_call {

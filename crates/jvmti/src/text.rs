@@ -1,7 +1,7 @@
-//! Texts of the VM.
+//! Strings of the VM.
 
-/// Decodes Java's modified UTF-8: NUL as two bytes, characters beyond 16 bits as
-/// surrogate pairs. What is malformed becomes U+FFFD.
+/// Decodes Java's modified UTF-8: NUL as two bytes, characters beyond 16 bits as surrogate pairs. Malformed bytes
+/// become U+FFFD.
 #[must_use]
 pub fn decode_modified_utf8(bytes: &[u8]) -> String {
     if bytes.is_ascii() {
