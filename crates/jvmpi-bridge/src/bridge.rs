@@ -1,4 +1,4 @@
-//! The centre: what all parts share, and the one call to the agent.
+//! The state that all parts share, and the one function that calls the agent.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -20,14 +20,14 @@ use crate::words::Words;
 use vmpi::c_interface::layout::{Event, Notify, Payload, event};
 use vmpi::c_interface::raw_monitor::RawMonitors;
 
-/// The process's bridge; one for ever.
+/// The bridge of the process. There is only one, and it is never freed.
 pub(crate) struct Bridge {
     pub(crate) java: JavaVm,
     pub(crate) env: Env<OnLoad>,
     pub(crate) granted: Mutex<Capabilities>,
     pub(crate) live: OnceLock<Env<Live>>,
     pub(crate) words: Words,
-    /// Bit n: event type n is on.
+    /// Bit n: events of type n are enabled.
     pub(crate) enabled: AtomicU64,
     ended: AtomicBool,
     pub(crate) objects: Objects,
@@ -43,13 +43,13 @@ pub(crate) struct Bridge {
 static BRIDGE: OnceLock<Bridge> = OnceLock::new();
 
 thread_local! {
-    /// How deep this thread is in the agent or in work of the bridge.
+    /// How many nested calls of the agent or of internal work are active on this thread.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs `body`; what it makes the VM do raises no event on this thread.
+/// Runs `body`, during which the VM's events on this thread are ignored.
 pub(crate) fn with_profiler_paused<T>(body: impl FnOnce() -> T) -> T {
-    /// Counts down also when `body` panics.
+    /// Decrements the count, also if `body` panics.
     struct Down;
     impl Drop for Down {
         fn drop(&mut self) {
@@ -61,8 +61,8 @@ pub(crate) fn with_profiler_paused<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Whether this thread is in the agent or in work of the bridge. A thread whose
-/// locals are gone already counts as such.
+/// Whether this thread runs the agent or internal work of the bridge. A thread whose thread-locals were already
+/// destroyed counts as such.
 pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(1) > 0
 }
@@ -94,7 +94,7 @@ impl Bridge {
         }
     }
 
-    /// Keeps the bridge; `None` if there was one before.
+    /// Stores the bridge; `None` if there already was one.
     pub(crate) fn install(self) -> Option<&'static Self> {
         BRIDGE.set(self).ok()?;
         BRIDGE.get()
@@ -105,7 +105,7 @@ impl Bridge {
         BRIDGE.get()
     }
 
-    /// Both environments of the current thread, while the VM is up.
+    /// Both environments of the current thread, if the VM is running.
     pub(crate) fn here(&self) -> Option<(Env<Live>, Jni)> {
         if self.ended.load(Ordering::SeqCst) {
             return None;
@@ -113,18 +113,18 @@ impl Bridge {
         Some((*self.live.get()?, self.java.jni()?))
     }
 
-    /// Whether the agent has switched an event on.
+    /// Whether the agent has enabled an event.
     pub(crate) fn is_on(&self, kind: i32) -> bool {
         self.enabled.load(Ordering::Relaxed) >> kind & 1 == 1
     }
 
-    /// Whether an event of this thread is to be delivered now.
+    /// Whether an event of this thread must be delivered now.
     pub(crate) fn wants(&self, kind: i32) -> bool {
         self.is_on(kind) && !is_inside() && !self.ended.load(Ordering::Relaxed)
     }
 
-    /// Calls the agent. The payload's pointers live until it returns; what the agent
-    /// made of the payload comes back.
+    /// Calls the agent. The payload's pointers are valid until it returns; the result is the payload as the agent has
+    /// changed it.
     pub(crate) fn send(&self, env: RawEnv, kind: i32, payload: Payload) -> Payload {
         if self.ended.load(Ordering::SeqCst) && kind != event::JVM_SHUT_DOWN {
             return payload;
@@ -149,7 +149,7 @@ impl Bridge {
         event.payload
     }
 
-    /// No event comes after this, and no function asks the VM any more.
+    /// Ends events and all calls of the VM.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }

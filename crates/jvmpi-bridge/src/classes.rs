@@ -1,4 +1,4 @@
-//! Classes: what CLASS_LOAD reports of them.
+//! Classes: the data that CLASS_LOAD reports about them.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,34 +17,34 @@ use vmpi::c_interface::layout::{ClassLoad, Field, Method, ObjectId, Payload, REQ
 /// `JVMPI_CLASS`.
 const ARRAY_OF_OBJECTS: i32 = BasicType::Object as i32;
 
-/// What `is_array` says of an array with such elements, or of an object that is none.
+/// The value of `is_array` for an array with this element type, or for an object that is not an array.
 pub(crate) fn kind_of(array: Option<BasicType>) -> i32 {
     array.map_or(0, |element| element as i32)
 }
 
-/// A class that has a name.
+/// A class that has an id.
 #[derive(Debug)]
 pub(crate) struct Class {
-    /// Weak: the bridge keeps no class alive.
+    /// A weak reference, so the bridge keeps no class alive.
     mirror: Object,
     signature: String,
-    /// `is_array` of its instances.
+    /// The value of `is_array` for its instances.
     kind: i32,
-    /// `class_id` of its instances.
+    /// The value of `class_id` for its instances.
     of_instances: ObjectId,
-    /// It was reported to the agent before its fields were known.
+    /// Whether the class was reported to the agent before its fields were known.
     reported_bare: AtomicBool,
 }
 
-/// The class of classes, and how to ask a class for its element class.
+/// `java.lang.Class`, and how the element class of an array class is read.
 struct Meta {
-    /// Global.
+    /// A global reference.
     class: Object,
     component: MethodPtr,
     clone: MethodPtr,
 }
 
-/// All classes that have a name.
+/// All classes that have an id.
 pub(crate) struct Classes {
     by_id: RwLock<FxHashMap<ObjectId, Arc<Class>>>,
     meta: OnceLock<Meta>,
@@ -59,7 +59,7 @@ impl Default for Classes {
     }
 }
 
-/// Text for C: modified UTF-8 has no NUL, so one that came of decoding is marked.
+/// Text for C: modified UTF-8 has no NUL, so a NUL that decoding produced is replaced by a mark.
 pub(crate) fn c_string(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| c_string(&text.replace('\0', "\u{fffd}")))
 }
@@ -79,7 +79,7 @@ pub(crate) fn class_name(signature: &str) -> String {
 }
 
 impl Classes {
-    /// Looks up what is asked of every class.
+    /// Looks up what is needed to read every class.
     pub(crate) fn begin(&self, jni: Jni) -> jvmti::Result<()> {
         let class = jni.find_class("java/lang/Class")?;
         let component = jni.method(class, "getComponentType", "()Ljava/lang/Class;")?;
@@ -130,7 +130,7 @@ impl Classes {
         jni.new_local(self.find(id)?.mirror)
     }
 
-    /// A class is gone; whether `id` was one.
+    /// Removes a class that was unloaded; returns whether `id` was one.
     pub(crate) fn remove(&self, jni: Jni, id: ObjectId) -> bool {
         let mut by_id = self.by_id.write();
         let removed = by_id.remove(&id);
@@ -149,9 +149,8 @@ pub(crate) fn is_prepared(env: Env<Live>, mirror: Object) -> bool {
 }
 
 impl Bridge {
-    /// Classes that were reported before their fields were known are reported again,
-    /// because a reader of a dump takes the fields from CLASS_LOAD. Those whose
-    /// fields are still not known are returned.
+    /// Reports classes again that were reported before their fields were known, because a reader of a dump takes the
+    /// fields from CLASS_LOAD. Returns those whose fields are still unknown.
     pub(crate) fn complete_classes(&self, env: Env<Live>, jni: Jni) -> Vec<ObjectId> {
         let bare: Vec<(ObjectId, Object)> = {
             let by_id = self.classes.by_id.read();
@@ -174,7 +173,7 @@ impl Bridge {
         left
     }
 
-    /// The id of a class.
+    /// The id of a class, which gets one if it has none.
     pub(crate) fn name_class(&self, env: Env<Live>, jni: Jni, mirror: Object) -> ObjectId {
         match env.tag(mirror) {
             Ok(0) => {}
@@ -185,7 +184,7 @@ impl Bridge {
         jni.local_frame(8, || self.name_class_now(env, jni, mirror))
     }
 
-    /// As [`Bridge::name_class`], by the holder of the names' lock.
+    /// As [`Bridge::name_class`]; the caller holds the lock of `Objects::naming`.
     pub(crate) fn name_class_now(&self, env: Env<Live>, jni: Jni, mirror: Object) -> ObjectId {
         match env.tag(mirror) {
             Ok(0) => {}
@@ -196,8 +195,8 @@ impl Bridge {
         else {
             return 0;
         };
-        // The class of classes is named without a class, or asking for the class of
-        // a class would never end.
+        // `java.lang.Class` gets its id without a class, because otherwise looking up the class of a class would never
+        // end.
         let class_of_classes = match jni.is_same(meta.class, mirror) {
             true => 0,
             false => self.name_class_now(env, jni, meta.class),
@@ -239,8 +238,8 @@ impl Bridge {
             (0, _) | (_, None) => (0, 0),
             (1, Some(base)) if base != BasicType::Object => (base as i32, 0),
             (_, Some(base)) => {
-                // Down to the class of the innermost objects: for arrays of arrays of
-                // primitives that is the array of primitives.
+                // Goes down to the class of the innermost objects: for arrays of arrays of primitives that is the class
+                // of the primitive array.
                 let steps = dims - usize::from(base != BasicType::Object);
                 let mut class = Some(mirror);
                 for _ in 0..steps {
@@ -263,7 +262,7 @@ impl Bridge {
         }
     }
 
-    /// Reports a class to the agent; returns whether it is one.
+    /// Reports a class to the agent; returns whether `id` is a class.
     pub(crate) fn send_class(&self, env: Env<Live>, jni: Jni, id: ObjectId, more: i32) -> bool {
         let (Some(class), Some(mirror)) = (self.classes.find(id), self.classes.mirror(jni, id))
         else {

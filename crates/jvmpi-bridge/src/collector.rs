@@ -1,9 +1,8 @@
-//! Collections: frees are replayed between GC_START and GC_FINISH, on one thread.
+//! Collections: frees are reported between GC_START and GC_FINISH, on one thread.
 //!
-//! Agents take their locks at GC_START and release them at GC_FINISH, which must not
-//! happen while the VM has stopped their owners. So a thread of the bridge reports a
-//! collection when the program runs again. Ids are never reused, hence nothing can
-//! be confused by that.
+//! Agents take their locks at GC_START and release them at GC_FINISH. This must not happen while the VM has stopped the
+//! threads that own these locks, so a thread of the bridge reports a collection when the program continues. Ids are
+//! never reused, so the delay cannot confuse two objects.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -16,11 +15,10 @@ use locks::{Condvar, Mutex, Rank};
 use crate::bridge::{Bridge, with_profiler_paused};
 use vmpi::c_interface::layout::{GcInfo, NOTHING, Payload, event};
 
-/// Newer VMs report freed objects for a while after a collection, from a thread of their
-/// own. (Making them do it at once, by switching the event on again, can stop such
-/// a VM for ever: both threads then wait for each other.)
+/// Newer VMs report freed objects for some time after a collection, from a separate thread. (Enabling the event again
+/// would make them report immediately, but can deadlock such a VM: both threads then wait for each other.)
 const SETTLE: Duration = Duration::from_millis(10);
-/// `RunGC` does not wait longer for freed objects.
+/// The most rounds in which `RunGC` waits for freed objects.
 const PATIENCE: u32 = 50;
 
 #[derive(Default)]
@@ -41,13 +39,13 @@ struct Runtime {
     free: MethodPtr,
 }
 
-/// What waits to be reported.
+/// The state that is not reported yet.
 pub(crate) struct Collector {
     state: Mutex<State>,
     changed: Condvar,
-    /// Held while a collection is reported.
+    /// Locked while a collection is reported.
     emitting: Mutex<()>,
-    /// Calls of `DisableGC` not undone.
+    /// Calls of `DisableGC` minus calls of `EnableGC`.
     held: AtomicI64,
     runtime: OnceLock<Runtime>,
     started: AtomicBool,
@@ -67,19 +65,20 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// A pause has ended. Called by the VM with all threads stopped.
+    /// A pause has ended. The VM calls this with all threads stopped.
     pub(crate) fn finished(&self) {
         self.state.lock().finished += 1;
         self.changed.notify_all();
     }
 
-    /// An object died. Called by the VM, possibly with all threads stopped.
+    /// An object was freed. The VM may call this with all threads stopped.
     pub(crate) fn died(&self, tag: i64) {
         self.state.lock().dead.push(tag as usize);
         self.changed.notify_all();
     }
 
-    /// `DisableGC` and `EnableGC`: reports of freed objects wait. One that has begun continues.
+    /// `DisableGC` and `EnableGC`: while disabled, no report of freed objects begins. A report that has begun
+    /// continues.
     pub(crate) fn hold(&self, by: i64) {
         let wraps = |held: i64| Some(held.saturating_add(by).max(0));
         let _ = self
@@ -92,7 +91,7 @@ impl Collector {
         self.held.load(Ordering::SeqCst) > 0
     }
 
-    /// Blocks until there is something to report; false when the VM ends.
+    /// Blocks until there is something to report; returns false when the VM ends.
     fn wait(&self) -> bool {
         let mut state = self.state.lock();
         loop {
@@ -103,7 +102,7 @@ impl Collector {
             if has_news && state.running == 0 && !self.is_held() {
                 return true;
             }
-            // The timeout covers a hold that ends between the check and the wait.
+            // The timeout handles a call of `EnableGC` between the check and the wait.
             state = self.changed.wait_timeout(state, Duration::from_millis(200));
         }
     }
@@ -136,8 +135,8 @@ impl Bridge {
         env.run_agent_thread(thread, 10, Box::new(body))
     }
 
-    /// Reports all collections and freed objects so far, on this thread; not while
-    /// another thread does, which would be waiting for a lock this one may hold.
+    /// Reports all collections and freed objects so far, on this thread. Does nothing while another thread reports,
+    /// because that one might wait for a lock of this thread.
     fn emit_collections(&self, env: Env<Live>, jni: Jni) {
         let Some(_emitting) = self.collector.emitting.try_lock() else {
             return;
@@ -189,7 +188,7 @@ impl Bridge {
         }
     }
 
-    /// Objects that have names, and what the VM says of its heap.
+    /// The number of objects with ids, and the heap sizes that the VM returns.
     fn memory(&self, jni: Jni) -> GcInfo {
         let [total, free] = match self.collector.runtime.get() {
             Some(runtime) => [runtime.total, runtime.free]
@@ -203,8 +202,8 @@ impl Bridge {
         }
     }
 
-    /// `RunGC`: when it returns, the agent knows the freed objects. They are reported on this thread,
-    /// which may hold locks that the agent takes at GC_START.
+    /// `RunGC`: when it returns, the freed objects have been reported to the agent. They are reported on this thread,
+    /// which may own locks that the agent takes at GC_START.
     pub(crate) fn run_gc(&self, env: Env<Live>, jni: Jni) {
         if self.collector.is_held() {
             return;
@@ -225,12 +224,12 @@ impl Bridge {
         self.collector.changed.notify_all();
     }
 
-    /// The VM ends: what is left is reported, and the thread ends.
+    /// The VM ends: reports the rest, and ends the thread.
     pub(crate) fn stop_collector(&self, env: Env<Live>, jni: Jni) {
         self.collector.state.lock().stopped = true;
         self.collector.changed.notify_all();
         let until = Instant::now() + Duration::from_secs(1);
-        // A report that has begun gets time to end.
+        // A report that has begun gets time to finish.
         while self.collector.emitting.try_lock().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -1,4 +1,4 @@
-//! What the VM calls: loading the library, and with it the agent.
+//! The functions that the VM calls to load the library, which loads the agent.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +50,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
     }
 }
 
-/// Events of start-up cannot be had later: this interface was never attached.
+/// Refuses to attach: events of start-up would be missing, and this interface never supported attaching.
 ///
 /// # Safety
 /// As [`Agent_OnLoad`].
@@ -64,11 +64,11 @@ pub unsafe extern "system" fn Agent_OnAttach(
     JNI_ERR
 }
 
-/// The VM is about to unload the library; all was done at VM death.
+/// The VM is about to unload the library; everything was done when the VM ended.
 #[unsafe(no_mangle)]
 pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
 
-/// What is asked of the VM. Each is granted or not.
+/// Capabilities that the bridge requests. Each is granted or not.
 const WANTED: &[Capability] = &[
     Capability::TagObjects,
     Capability::GenerateObjectFreeEvents,
@@ -99,7 +99,8 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
     let env: Env<OnLoad> = Env::create(java).map_err(|e| format!("no JVMTI: {e}"))?;
     let mut wanted = WANTED.to_vec();
     if library.is_none() {
-        // An agent of -Xrun is loaded too late to request what costs when unused.
+        // This capability costs time even if unused, and an agent of -Xrun is loaded too late to request it, so it is
+        // requested only here.
         wanted.push(Capability::AccessLocalVariables);
     }
     let mut granted = env.add_capabilities(&wanted).map_err(|e| e.to_string())?;
@@ -110,8 +111,8 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
         }
     }
     if granted.has(Capability::GenerateSampledObjectAllocEvents) {
-        // Each thread takes up the interval once it has allocated as much as the one
-        // before allows: so it is set before there are threads.
+        // A thread uses a new interval only after the previous one has elapsed, so the interval is set before there are
+        // threads.
         let set = env.set_heap_sampling_interval(words.alloc);
         set.map_err(|e| e.to_string())?;
     }
@@ -144,8 +145,8 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
     }
 }
 
-/// Where an agent may be, in the order of the VM: a path as it is, a name among the
-/// VM's own libraries and then wherever the system looks.
+/// Files that may be the agent, in the order of the VM: a path as it is; a name in the VM's library folder, then in the
+/// search path of the system.
 fn candidates(env: Env<OnLoad>, path: &Path) -> Vec<PathBuf> {
     if path.components().count() > 1 {
         return vec![path.to_path_buf()];
@@ -196,7 +197,7 @@ fn load_agent(env: Env<OnLoad>, vm: RawEnv, library: &AgentLibrary) -> Result<()
     }
     // SAFETY: the symbol of that name has this signature in every agent.
     let on_load = unsafe { std::mem::transmute::<*mut c_void, OnLoadFn>(symbol) };
-    // Agents keep pointers into their options, and some write into them.
+    // Agents keep pointers into their options, and some write into them, so this memory is never freed.
     let options = CString::new(library.options.as_str()).unwrap_or_default();
     // SAFETY: `vm` behaves as a `JavaVM*`; the options live for ever.
     match unsafe { on_load(vm, options.into_raw(), std::ptr::null_mut()) } {

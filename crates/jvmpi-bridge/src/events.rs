@@ -1,4 +1,4 @@
-//! JVMTI in, JVMPI out.
+//! Converts JVMTI events to JVMPI events.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -18,15 +18,15 @@ use vmpi::c_interface::layout::{
 };
 
 thread_local! {
-    /// When this thread began to wait.
+    /// The time at which this thread began to wait.
     static WAITING_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Who owned the monitor that this thread blocks at.
+    /// The owner of the monitor at which this thread blocks.
     static OWNER: Cell<usize> = const { Cell::new(0) };
-    /// What the agent has allocated for a class file.
+    /// Memory that the agent has allocated for a class file.
     static BUFFERS: Cell<Vec<Vec<u8>>> = const { Cell::new(Vec::new()) };
 }
 
-/// Memory for a changed class file; freed when the VM has it.
+/// Allocates memory for a changed class file; it is freed after the VM has copied it.
 extern "C" fn class_file_memory(size: u32) -> *mut c_void {
     let made = jvmti::fence("class file memory", || {
         let mut buffer = vec![0_u8; size as usize];
@@ -42,7 +42,7 @@ extern "C" fn class_file_memory(size: u32) -> *mut c_void {
 }
 
 impl Bridge {
-    /// An event about one object, on the thread it happens on.
+    /// Sends an event about one object on the current thread.
     fn about(&self, env: Env<Live>, jni: Jni, kind: i32, object: Object) {
         if self.wants(kind) {
             with_profiler_paused(|| {
@@ -53,8 +53,8 @@ impl Bridge {
         }
     }
 
-    /// Class objects are left out: when the VM reports one, it does not know yet
-    /// which class that is. They get their names with CLASS_LOAD.
+    /// Class objects are left out: when the VM reports one, it is not known yet which class it is. They get their ids
+    /// with CLASS_LOAD.
     pub(crate) fn allocated(&self, env: Env<Live>, jni: Jni, object: Object, class: Object) {
         if !self.wants(event::OBJECT_ALLOC)
             || with_profiler_paused(|| self.classes.is_class_of_classes(jni, class))
@@ -63,7 +63,7 @@ impl Bridge {
         }
         with_profiler_paused(|| {
             self.meet_current(env, jni);
-            // The VM may report an object twice that it made for Java code.
+            // The VM may report an object twice if it allocated the object for Java code.
             let (id, is_new) = self.name(env, jni, object);
             if let Some(record) = self.objects.get(id).filter(|_| is_new) {
                 let obj_alloc = record.payload(id);
@@ -72,9 +72,8 @@ impl Bridge {
         });
     }
 
-    /// Whether the current thread is in `Object.clone`: the VM overwrites the header
-    /// of the copy after it has reported it, and its name is lost with that. The VM reports
-    /// it once more when the copy is complete.
+    /// Whether the current thread is in `Object.clone`. The VM reports the copy, then overwrites its header, which
+    /// removes its id; it reports the copy once more when it is complete.
     fn is_being_cloned(&self, env: Env<Live>) -> bool {
         let mut top = [FrameRow {
             method: MethodPtr(std::ptr::null_mut()),
@@ -84,7 +83,7 @@ impl Bridge {
         matches!(env.stack_into(None, &mut top), Ok(1)) && Some(top[0].method) == clone
     }
 
-    /// A class file that the agent is shown, if it changes it.
+    /// Passes a class file to the agent; returns the changed one, if the agent changes it.
     fn shown_class_file(&self, redefined: bool, bytes: &[u8]) -> Option<Vec<u8>> {
         let jni = self.java.jni()?;
         if redefined || !self.wants(event::CLASS_LOAD_HOOK) {
@@ -102,7 +101,7 @@ impl Bridge {
             let back = self.send(jni.raw(), kind, Payload { class_load_hook });
             // SAFETY: the member that was set; the agent changed it in place.
             let hook = unsafe { back.class_load_hook };
-            // Only memory that the agent got here is followed.
+            // Only memory that this function's allocator returned is read.
             let buffers = BUFFERS.with(Cell::take);
             let len = usize::try_from(hook.new_len).ok()?;
             let made = buffers
@@ -114,14 +113,14 @@ impl Bridge {
         })
     }
 
-    /// Who owns a monitor now, 0 if no one or not known.
+    /// The owner of a monitor, 0 if it has none or it is unknown.
     fn owner_of(&self, env: Env<Live>, jni: Jni, monitor: Object) -> usize {
         let usage = env.monitor_usage(monitor).ok();
         let owner = usage.and_then(|usage| usage.owner);
         owner.map_or(0, |owner| self.threads.env_of(jni, owner) as usize)
     }
 
-    /// Reports all that was there before the VM was up, then that it is.
+    /// Reports everything that existed before the VM was initialized, then the initialization.
     fn begin(&'static self, env: Env<Live>, jni: Jni, main: Object) -> jvmti::Result<()> {
         self.classes.begin(jni)?;
         self.threads.begin(jni, main)?;
@@ -178,7 +177,7 @@ impl Agent for Bridge {
     }
 
     fn thread_start(&self, env: Env<Live>, jni: Jni, thread: Object) {
-        // Threads that start between load and initialisation are met there.
+        // Threads that start between loading and initialization are reported there.
         if self.here().is_some() {
             with_profiler_paused(|| self.meet(env, jni, jni.raw(), thread));
         }
@@ -267,7 +266,7 @@ impl Agent for Bridge {
     }
 
     fn contended_entered(&self, env: Env<Live>, jni: Jni, _thread: Object, object: Object) {
-        // The VM does not report the exit, which was just before this.
+        // The VM does not report that the owner has left the monitor, which happened just before this.
         let owner = OWNER.take() as RawEnv;
         if self.wants(event::MONITOR_CONTENDED_EXIT) {
             with_profiler_paused(|| {
@@ -362,7 +361,7 @@ impl Agent for Bridge {
         let Some((env, jni)) = self.here() else {
             return;
         };
-        // Enabling generates these inside of a call of the agent's.
+        // Enabling this event generates events during a call of the agent.
         if !self.is_on(event::COMPILED_METHOD_LOAD) {
             return;
         }

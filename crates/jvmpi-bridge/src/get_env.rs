@@ -1,11 +1,10 @@
-//! How agents find the interface: `GetEnv` of the `JavaVM`.
+//! How agents get the interface: `GetEnv` of the `JavaVM`.
 //!
-//! HotSpot's answers that this interface is no longer supported. A `JavaVM` is a
-//! pointer to a table of functions, and the pointer lies in the VM's data: it is
-//! made to point at a copy of the table with the bridge's `GetEnv`. So the interface is
-//! found on every path (the pointer given to `JVM_OnLoad` by the bridge or by `-Xrun`, and
-//! the one that JNI's `GetJavaVM` gives). Where that memory cannot be written, the
-//! agent that the bridge loads itself is given a `JavaVM` of the bridge.
+//! HotSpot's `GetEnv` returns that this interface is no longer supported. A `JavaVM` is a pointer to a table of
+//! functions, and the pointer is in the VM's data: it is changed to point to a copy of the table with the bridge's
+//! `GetEnv`. So every way to the interface works (the pointer that the bridge or `-Xrun` passes to `JVM_OnLoad`, and
+//! the one from JNI's `GetJavaVM`). If that memory cannot be written, the agent that the bridge itself loads gets a
+//! separate `JavaVM` of the bridge.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -20,7 +19,7 @@ const SLOTS: usize = 8;
 type Table = [*const c_void; SLOTS];
 type GetEnv = extern "system" fn(RawEnv, *mut *mut c_void, i32) -> i32;
 
-/// What stood there before, and whose it was.
+/// The original table, and the `JavaVM` that it belongs to.
 struct Before {
     get_env: GetEnv,
     vm: RawEnv,
@@ -34,7 +33,7 @@ unsafe impl Sync for Before {}
 
 static BEFORE: OnceLock<Before> = OnceLock::new();
 
-/// Answers versions of the profiler interface itself, all others as before.
+/// Handles versions of the profiler interface; passes all others to the original function.
 extern "system" fn get_env(vm: RawEnv, out: *mut *mut c_void, version: i32) -> i32 {
     const JNI_EVERSION: i32 = -3;
     if (VERSION_1..=VERSION_1_2).contains(&version) && !out.is_null() {
@@ -49,7 +48,7 @@ extern "system" fn get_env(vm: RawEnv, out: *mut *mut c_void, version: i32) -> i
     }
 }
 
-/// The functions other than `GetEnv`, called with the VM's own pointer.
+/// The functions other than `GetEnv`, called with the VM's original pointer.
 macro_rules! pass_on {
     ($name:ident, $slot:expr, ($($arg:ident: $ty:ty),*)) => {
         extern "system" fn $name(_vm: RawEnv $(, $arg: $ty)*) -> i32 {
@@ -76,8 +75,8 @@ pass_on!(
     (out: *mut *mut c_void, args: *mut c_void)
 );
 
-/// Whether the word at `address` may be written: a pipe reads and writes it in
-/// place, which fails where we would crash.
+/// Whether the word at `address` may be written: a pipe reads and writes it in place, and returns an error where a
+/// direct write would crash.
 fn is_writable(address: *const c_void) -> bool {
     let word = size_of::<usize>();
     let mut ends = [0; 2];
@@ -94,8 +93,8 @@ fn is_writable(address: *const c_void) -> bool {
     }
 }
 
-/// Makes `GetEnv` of `vm` know the interface. Returns the `JavaVM*` that knows it:
-/// `vm` itself, or one of the bridge if the VM's cannot be changed.
+/// Makes `GetEnv` of `vm` return the interface. Returns the `JavaVM*` that does so: `vm` itself, or one of the bridge
+/// if the VM's cannot be changed.
 ///
 /// # Safety
 /// `vm` is the `JavaVM*` of this process, and this library is never unloaded.
@@ -118,7 +117,7 @@ pub(crate) unsafe fn interpose(vm: RawEnv) -> RawEnv {
         ours[vm_slot::GetEnv] = get_env as *const c_void;
         if is_writable(vm.cast()) {
             let kept: &'static Table = Box::leak(Box::new(ours));
-            // Other threads of the VM read it meanwhile: one store.
+            // Other threads of the VM may read the pointer at the same time, so it is written with one store.
             AtomicPtr::from_ptr(vm.cast::<*mut c_void>())
                 .store(kept.as_ptr().cast_mut().cast(), Ordering::Release);
             return vm;

@@ -14,12 +14,12 @@ use crate::objects::{Objects, Record, STEP, narrow};
 use vmpi::c_interface::layout::{HeapDump, ObjectDump, ObjectId, Payload, REQUESTED, event};
 use vmpi::dump::basic_type;
 
-/// The number under which [`Layouts`] know a class: its id without the step.
+/// The class number for [`Layouts`]: the id divided by the step.
 fn number(id: ObjectId) -> ClassId {
     ClassId((id / STEP) as u32)
 }
 
-/// Tags are ids.
+/// Heap walk tags, which are ids.
 struct Named<'a>(&'a Objects);
 
 impl Ids for Named<'_> {
@@ -51,7 +51,7 @@ impl Ids for Named<'_> {
 }
 
 impl Bridge {
-    /// Everything a walk needs to know beforehand.
+    /// Collects everything that a walk needs before it starts.
     fn plan(
         &self,
         env: Env<Live>,
@@ -65,7 +65,7 @@ impl Bridge {
         if level > DumpLevel::Ids {
             let bare = self.complete_classes(env, jni);
             layouts = Layouts::read(env, jni, name).ok()?;
-            // The agent knows of no fields, even if the VM does by now.
+            // The fields were not reported to the agent, even if the VM knows them by now.
             bare.into_iter().for_each(|id| layouts.bare(number(id)));
         }
         let envs = stacks.into_iter().flat_map(Stacks::envs);
@@ -89,7 +89,7 @@ impl Bridge {
         })
     }
 
-    /// Dumps the heap; whether that was possible.
+    /// Dumps the heap; returns whether that was possible.
     pub(crate) fn dump_heap(&self, env: Env<Live>, jni: Jni, level: DumpLevel) -> bool {
         let mut stacks = (level > DumpLevel::Ids).then(|| Stacks::read(self, env, jni));
         let Some(plan) = self.plan(env, jni, level, stacks.as_ref()) else {
@@ -116,7 +116,7 @@ impl Bridge {
         true
     }
 
-    /// Dumps one object; whether there is such a one.
+    /// Dumps one object; returns whether it exists.
     pub(crate) fn dump_object(&self, env: Env<Live>, jni: Jni, id: ObjectId) -> bool {
         let Some(object) = self.object_of(env, jni, id) else {
             return false;

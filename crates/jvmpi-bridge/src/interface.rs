@@ -1,4 +1,4 @@
-//! The functions of the interface: each is a fence and a few lines.
+//! The functions of the interface: each catches panics and has a few lines of code.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -16,7 +16,7 @@ use vmpi::c_interface::layout::{
 };
 use vmpi::c_interface::raw_monitor::RawMonitor;
 
-/// The table that agents are given. They write one field of it.
+/// The table that agents receive. They write one field of it.
 pub(crate) struct Shared(pub(crate) UnsafeCell<Interface>);
 
 // SAFETY: the only field that is ever written (by the agent) is read as an atomic.
@@ -24,8 +24,8 @@ unsafe impl Sync for Shared {}
 
 pub(crate) static INTERFACE: Shared = Shared(UnsafeCell::new(vmpi::jvmpi_functions!()));
 
-/// The table for an agent that requests `version`. There is one table, and it has
-/// the last requested version: newer ones only add functions at the end.
+/// The table for an agent that requests `version`. There is one table, which has the version that was requested last:
+/// newer versions only add functions at the end.
 pub(crate) fn table(version: i32) -> *mut c_void {
     let table = INTERFACE.0.get();
     // SAFETY: a field of a static, written as an atomic.
@@ -33,13 +33,13 @@ pub(crate) fn table(version: i32) -> *mut c_void {
     table.cast()
 }
 
-/// Runs `body` with the bridge; `other` when there is none, or after a fault.
+/// Calls `body` with the bridge; returns `other` if there is no bridge, or after a panic.
 fn with<T: Copy>(name: &'static str, other: T, body: impl FnOnce(&'static Bridge) -> T) -> T {
     let run = || Bridge::get().map_or(other, |bridge| with_profiler_paused(|| body(bridge)));
     jvmti::fence(name, run).unwrap_or(other)
 }
 
-/// As [`with`], for what needs a VM that is up and a thread that it knows.
+/// As [`with`], for functions that need an initialized VM and a thread that is attached to it.
 fn live<T: Copy>(
     name: &'static str,
     other: T,
@@ -77,7 +77,7 @@ extern "C" fn request_event(kind: i32, arg: *mut c_void) -> i32 {
 }
 
 impl Bridge {
-    /// Answers a request on this thread, before it returns.
+    /// Handles a request on this thread before it returns.
     fn request(&self, env: Env<Live>, jni: Jni, kind: i32, arg: *mut c_void) -> i32 {
         use vmpi::c_interface::layout::REQUESTED;
         let id = arg as ObjectId;
@@ -122,8 +122,8 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: i32) {
     });
 }
 
-/// Ends the VM at once, as the original did: no hook of the program runs, which
-/// might want a lock that the agent holds.
+/// Ends the VM immediately, as the original did: no shutdown hook of the program runs, because one might need a lock
+/// that the agent holds.
 extern "C" fn profiler_exit(code: i32) {
     with("ProfilerExit", (), |bridge| {
         if let Some((_, jni)) = bridge.here() {
@@ -153,8 +153,8 @@ extern "C" fn raw_monitor_create(name: *const c_char) -> usize {
     with("RawMonitorCreate", 0, |bridge| bridge.monitors.create(name))
 }
 
-/// What names the current thread to raw monitors: its `JNIEnv*`, or an address of
-/// its own if the VM does not know it.
+/// The identity of the current thread for raw monitors: its `JNIEnv*`, or the address of a thread-local if the VM does
+/// not know the thread.
 fn me(bridge: &Bridge) -> usize {
     thread_local! {
         static ADDRESS: u8 = const { 0 };
@@ -167,8 +167,8 @@ fn me(bridge: &Bridge) -> usize {
     }
 }
 
-/// Reports contention to the agent, also when this thread meets it in the agent,
-/// but not contention met while handling that.
+/// Reports contention to the agent, also if it happens while this thread runs the agent, but not contention in the
+/// handler of such a report.
 fn emit(id: usize) -> impl Fn(i32, &RawMonitor) {
     thread_local! {
         static EMITTING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
@@ -330,7 +330,7 @@ extern "C" fn get_thread_object(thread: RawEnv) -> ObjectId {
     with("GetThreadObject", 0, |bridge| bridge.threads.id(thread))
 }
 
-/// Whether a method id leads somewhere: the VM follows it twice before it doubts it.
+/// Whether a method id points to readable memory: the VM dereferences it twice before it checks it.
 fn is_readable_method(method: MethodPtr) -> bool {
     let read = |address: usize| -> Option<usize> {
         let mut word = 0_usize;
@@ -366,7 +366,7 @@ extern "C" fn get_method_class(method: *mut c_void) -> ObjectId {
 extern "C" fn id_to_object(id: ObjectId) -> RawObject {
     let nothing = std::ptr::null_mut();
     live("jobjectID2jobject", nothing, |bridge, env, jni| {
-        // The agent's own local reference: the bridge opens no frame around it.
+        // This creates no local frame, because the agent owns this local reference.
         bridge
             .object_of(env, jni, id)
             .map_or(nothing, |object| object.raw())
@@ -384,7 +384,7 @@ extern "C" fn object_to_id(object: RawObject) -> ObjectId {
     })
 }
 
-/// Suspends or resumes each of a list.
+/// Suspends or resumes each thread of a list.
 fn each(
     name: &'static str,
     count: i32,

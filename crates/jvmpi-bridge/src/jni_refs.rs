@@ -1,6 +1,5 @@
-//! JNI_GLOBALREF and JNI_WEAK_GLOBALREF events: the four functions of JNI that make
-//! and drop such references, replaced. References that the VM makes for itself are
-//! not seen.
+//! JNI_GLOBALREF and JNI_WEAK_GLOBALREF events: replaces the four functions of JNI that create and delete such
+//! references. References that the VM creates for itself are not reported.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -26,7 +25,7 @@ struct Before {
 
 static BEFORE: OnceLock<Before> = OnceLock::new();
 
-/// Global references made while they are watched, for the roots of a heap dump.
+/// Global references created since the functions were replaced, for the roots of a heap dump.
 pub(crate) struct JniRefs {
     by_reference: Mutex<FxHashMap<usize, ObjectId>>,
 }
@@ -40,7 +39,7 @@ impl Default for JniRefs {
 }
 
 impl JniRefs {
-    /// One global reference of each object that has some.
+    /// One global reference of each object that has any.
     pub(crate) fn by_object(&self) -> FxHashMap<ObjectId, usize> {
         let by_reference = self.by_reference.lock();
         by_reference
@@ -50,7 +49,7 @@ impl JniRefs {
     }
 }
 
-/// A reference was made.
+/// A reference was created.
 fn made(env: RawEnv, reference: RawObject, kind: i32) {
     let Some(bridge) = Bridge::get().filter(|bridge| bridge.wants(kind)) else {
         return;
@@ -77,7 +76,7 @@ fn made(env: RawEnv, reference: RawObject, kind: i32) {
     });
 }
 
-/// A reference is about to go.
+/// A reference is about to be deleted.
 fn dropping(env: RawEnv, reference: RawObject, kind: i32) {
     let Some(bridge) = Bridge::get().filter(|bridge| bridge.wants(kind)) else {
         return;
@@ -137,10 +136,10 @@ extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
     }
 }
 
-/// Puts our functions in place; once, and for ever.
+/// Installs the functions of this module, once and permanently.
 ///
 /// # Errors
-/// When the VM refuses.
+/// The VM refuses.
 pub(crate) fn watch(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
     if BEFORE.get().is_some() {
         return Ok(());

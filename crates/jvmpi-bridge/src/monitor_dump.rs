@@ -12,7 +12,7 @@ use vmpi::c_interface::layout::{CallFrame, CallTrace, MonitorDump, Payload, REQU
 /// Deepest stack that is dumped.
 const DEPTH: i32 = 1024;
 
-/// Stacks of all threads, as the agent reads them.
+/// Stacks of all threads, in the layout for the agent.
 pub(crate) struct Stacks {
     frames: Vec<Vec<CallFrame>>,
     envs: Vec<usize>,
@@ -46,7 +46,7 @@ impl Stacks {
         self.envs.iter().zip(&mut self.frames).map(trace).collect()
     }
 
-    /// (Thread object, its env).
+    /// Pairs of (thread object, its env).
     pub(crate) fn envs(&self) -> impl Iterator<Item = (Object, usize)> {
         let threads = self.threads.iter().map(|row| row.thread);
         threads.zip(self.envs.iter().copied())

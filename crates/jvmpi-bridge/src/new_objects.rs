@@ -1,11 +1,9 @@
-//! OBJECT_ALLOC of what Java code makes, on VMs that have no event for it (before
-//! JDK 11): every constructor ends up in that of `Object`, where a call is inserted,
-//! as behind each instruction that makes an array. What the VM itself makes (clone,
-//! reflection) is reported by the VM on all versions.
+//! OBJECT_ALLOC for objects of Java code on VMs that have no event for them (before JDK 11). Every constructor calls
+//! that of `Object`, so a call is inserted there, and one after each instruction that creates an array. Objects that
+//! the VM itself creates (clone, reflection) are reported by all versions.
 //!
-//! The call leads to `java/JvmpiNewObject.java`, and from there to the bridge. The frames of that
-//! way, and those of the object's own constructors, are hidden from GetCallTrace: the
-//! historic VM reported an object before its constructor ran.
+//! The inserted call runs `java/JvmpiNewObject.java`, which calls the bridge. The frames of these calls and of the
+//! object's constructors are hidden from GetCallTrace: the historic VM reported an object before its constructor ran.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -24,15 +22,15 @@ use crate::bridge::{Bridge, say, with_profiler_paused};
 const CLASS: &str = "java/lang/JvmpiNewObject";
 /// Compiled from `java/JvmpiNewObject.java`.
 const BYTES: &[u8] = include_bytes!("../java/JvmpiNewObject.class");
-/// Frames that are examined to find where the constructors begin.
+/// The most frames that are examined to find the outermost constructor.
 const CONSTRUCTORS: usize = 32;
 
 thread_local! {
-    /// Frames on top of this thread's stack that the agent is not shown.
+    /// The number of innermost frames of this thread that are hidden from the agent.
     static HIDDEN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many frames on top of the current thread's stack the agent is not shown.
+/// How many innermost frames of the current thread are hidden from the agent.
 pub(crate) fn hidden_frames() -> usize {
     HIDDEN.try_with(Cell::get).unwrap_or(0)
 }
@@ -41,11 +39,10 @@ type Step = vm_hotspot::instrument::new_object_calls::Step<ObjectId>;
 
 /// State of the inserted code.
 pub(crate) struct NewObjects {
-    /// The class, weakly, and its switch.
+    /// A weak reference to the class, and the field that enables it.
     class: OnceLock<(Object, FieldPtr)>,
     steps: RwLock<FxHashMap<MethodPtr, Step>>,
-    /// Class files that the agent changed before code was inserted, by name: the VM
-    /// gives back the original ones.
+    /// Class files that the agent changed before code was inserted, by name, because the VM returns the original ones.
     early: Mutex<FxHashMap<String, Vec<u8>>>,
 }
 
@@ -60,7 +57,7 @@ impl Default for NewObjects {
 }
 
 impl NewObjects {
-    /// A class was unloaded, and ids of its methods may be reused.
+    /// Forgets methods: a class was unloaded, and ids of its methods may be reused.
     pub(crate) fn clear(&self) {
         let mut steps = self.steps.write();
         steps.clear();
@@ -75,19 +72,19 @@ const HOOKS: Hooks = Hooks {
 };
 
 impl Bridge {
-    /// Whether the VM leaves it to us to see what Java code allocates.
+    /// Whether inserted code must report the allocations of Java code, because the VM does not.
     fn needs_new_objects(&self) -> bool {
         let granted = self.granted.lock();
         !granted.has(Capability::GenerateSampledObjectAllocEvents)
             && granted.has(Capability::RetransformClasses)
     }
 
-    /// Whether class files are wanted for the inserted code.
+    /// Whether class files are needed for inserting code.
     pub(crate) fn inserts(&self) -> bool {
         self.new_objects.class.get().is_some()
     }
 
-    /// OBJECT_ALLOC was switched.
+    /// OBJECT_ALLOC was enabled or disabled.
     pub(crate) fn switch_new_objects(
         &self,
         env: Env<Live>,
@@ -123,7 +120,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// A class file as the VM is to have it: what the agent made of it, with our calls.
+    /// The class file for the VM: as the agent changed it, with the inserted calls.
     pub(crate) fn insert(
         &self,
         redefined: bool,
@@ -168,7 +165,7 @@ impl Bridge {
         })
     }
 
-    /// An object is made by the current thread.
+    /// The current thread has created an object.
     fn born(&self, env: Env<Live>, jni: Jni, object: Object) {
         if !self.wants(event::OBJECT_ALLOC) {
             return;
@@ -219,7 +216,7 @@ mod tests {
 
     #[test]
     fn calls_are_inserted_into_objects_constructor_and_behind_arrays() {
-        // The inserted class itself makes no array, so nothing is to be done to it.
+        // The inserted class itself creates no array, so it needs no change.
         let mut hooks = HOOKS;
         assert!(matches!(classfile::patch(BYTES, &mut hooks), Ok(None)));
     }

@@ -1,6 +1,5 @@
-//! Names of objects: an id is a small number times eight, which is also the
-//! object's JVMTI tag. It stays the same when the object moves and is never given
-//! to another, so nothing can be confused however late an event arrives.
+//! Ids of objects: an id is a small number times eight, which is also the object's JVMTI tag. It stays the same when
+//! the object moves and is never reused, so it is unambiguous however late an event arrives.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,19 +10,19 @@ use rustc_hash::FxHashMap;
 use crate::bridge::Bridge;
 use vmpi::c_interface::layout::{ObjAlloc, ObjectId};
 
-/// Distance of two ids: agents hash them as the addresses they once were.
+/// The distance between two ids: agents hash them as if they were addresses, as they once were.
 pub(crate) const STEP: usize = 8;
 const SHARDS: usize = 16;
-/// The only arena: ids do not move, so there is nowhere to move to.
+/// The only arena: ids never change, so objects do not move between arenas.
 pub(crate) const ARENA: i32 = 1;
 
-/// What is known of an object without having it.
+/// The stored data about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// What `obj_alloc.class_id` says: the class, the element class of an array of
-    /// references, 0 for arrays of primitives and for the class of classes itself.
+    /// The value of `obj_alloc.class_id`: the class; the element class for an array of references; 0 for arrays of
+    /// primitives and for `java.lang.Class` itself.
     pub(crate) class: ObjectId,
-    /// What `obj_alloc.is_array` says.
+    /// The value of `obj_alloc.is_array`.
     pub(crate) kind: i32,
     pub(crate) size: i32,
 }
@@ -41,12 +40,12 @@ impl Record {
     }
 }
 
-/// All objects that have a name.
+/// All objects that have an id.
 pub(crate) struct Objects {
     next: AtomicUsize,
     shards: [Mutex<FxHashMap<ObjectId, Record>>; SHARDS],
-    /// Held while an object gets its name and by heap walks, which name objects
-    /// too: the only lock held over calls into the VM.
+    /// Locked while an object gets its id, and during heap walks, which assign ids, too: the only lock that is held
+    /// during calls into the VM.
     naming: Mutex<()>,
 }
 
@@ -60,7 +59,7 @@ impl Default for Objects {
     }
 }
 
-/// A size as the interface has it.
+/// A size in the type of the interface.
 pub(crate) fn narrow(size: i64) -> i32 {
     i32::try_from(size).unwrap_or(i32::MAX)
 }
@@ -70,36 +69,36 @@ impl Objects {
         self.shards[id / STEP % SHARDS].lock()
     }
 
-    /// Only its holder may name objects.
+    /// The lock that is required for assigning ids.
     pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock()
     }
 
-    /// A new id for an object that will get it as its tag.
+    /// A new id, which the object will get as its tag.
     pub(crate) fn add(&self, record: Record) -> ObjectId {
         let id = (self.next.fetch_add(1, Ordering::Relaxed) + 1) * STEP;
         self.shard(id).insert(id, record);
         id
     }
 
-    /// What is known of `id`.
+    /// The data about `id`.
     pub(crate) fn get(&self, id: ObjectId) -> Option<Record> {
         self.shard(id).get(&id).copied()
     }
 
-    /// The object is gone; whether it had been known.
+    /// Removes an object that was freed; returns whether it had an id.
     pub(crate) fn remove(&self, id: ObjectId) -> bool {
         self.shard(id).remove(&id).is_some()
     }
 
-    /// How many are known.
+    /// How many objects have ids.
     pub(crate) fn count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 }
 
 impl Bridge {
-    /// The id of an object, given if it has none; and whether it was given now.
+    /// The id of an object, which gets one if it has none; and whether it got it now.
     pub(crate) fn name(&self, env: Env<Live>, jni: Jni, object: Object) -> (ObjectId, bool) {
         match env.tag(object) {
             Ok(0) => {}
@@ -115,7 +114,7 @@ impl Bridge {
         self.name(env, jni, object).0
     }
 
-    /// As [`Bridge::name`], by the holder of [`Objects::naming`].
+    /// As [`Bridge::name`]; the caller holds the lock of [`Objects::naming`].
     fn name_now(&self, env: Env<Live>, jni: Jni, object: Object) -> (ObjectId, bool) {
         match env.tag(object) {
             Ok(0) => {}
@@ -144,8 +143,8 @@ impl Bridge {
         (id, true)
     }
 
-    /// The object with an id, as a local reference. Classes and threads are found
-    /// at once; for others the VM searches all names.
+    /// The object with an id, as a local reference. Classes and threads are looked up directly; for others the VM
+    /// searches all tags.
     pub(crate) fn object_of(&self, env: Env<Live>, jni: Jni, id: ObjectId) -> Option<Object> {
         if let Some(mirror) = self.classes.mirror(jni, id) {
             return Some(mirror);

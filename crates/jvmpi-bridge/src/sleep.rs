@@ -1,5 +1,5 @@
-//! `Thread.sleep` as MONITOR_WAIT with no object: the VM's own function for it is
-//! known by name, and when Java's method is bound to it, the bridge's takes its place.
+//! `Thread.sleep` as MONITOR_WAIT without an object: the name of the VM's own function is known, and when Java's method
+//! is bound to it, it is replaced by a function of the bridge.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,7 +15,7 @@ type Sleep = extern "system" fn(RawEnv, RawObject, i64);
 static MILLIS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static NANOS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What takes the place of a native method's code, if it is one that sleeps.
+/// The replacement for the code of a native method, if that method sleeps.
 pub(crate) fn replacement(address: *mut c_void) -> Option<*mut c_void> {
     let is = |name: &CStr| {
         // SAFETY: looks a name up among the libraries of this process.
@@ -33,7 +33,7 @@ pub(crate) fn replacement(address: *mut c_void) -> Option<*mut c_void> {
     }
 }
 
-/// Reports the sleep around `sleep`.
+/// Reports the start and the end of a sleep, and runs `sleep` between them.
 fn report_around(env: RawEnv, millis: i64, sleep: impl FnOnce()) {
     let emit = |kind: i32, timeout: i64| {
         let _ = jvmti::fence("sleep", || {

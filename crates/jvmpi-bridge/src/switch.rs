@@ -1,4 +1,4 @@
-//! EnableEvent and DisableEvent: which JVMTI events each event comes from.
+//! EnableEvent and DisableEvent: the JVMTI events that produce each event.
 
 use std::sync::atomic::Ordering;
 
@@ -8,16 +8,16 @@ use crate::bridge::{Bridge, say, with_profiler_paused};
 use crate::jni_refs;
 use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 
-/// Where an event comes from.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// JVMTI events, with what the VM must have granted for each.
+    /// JVMTI events, with the capability that each of them needs.
     Jvmti(&'static [(EventKind, Option<Capability>)]),
-    /// Replaced functions of JNI.
+    /// Replaced JNI functions.
     Jni,
-    /// Listened to all the time, or made by the bridge.
+    /// A source that is always active, or the bridge itself.
     Always,
-    /// HotSpot has nothing of the kind.
+    /// HotSpot has no source for it.
     Nowhere,
 }
 
@@ -86,8 +86,7 @@ fn source(kind: i32) -> Source {
 }
 
 impl Bridge {
-    /// Whether the VM has granted something, asking once more where that is still
-    /// possible.
+    /// Whether the VM has granted a capability; requests it once more if that is still possible.
     fn has(&self, capability: Capability) -> bool {
         let mut granted = self.granted.lock();
         if granted.has(capability) {
@@ -100,7 +99,7 @@ impl Bridge {
         granted.has(capability)
     }
 
-    /// Switches an event; the answer is one of the interface's.
+    /// Enables or disables an event; returns a result code of the interface.
     pub(crate) fn switch(&self, kind: i32, on: bool) -> i32 {
         let needs = match source(kind) {
             Source::Nowhere => return NOT_AVAILABLE,
@@ -109,7 +108,7 @@ impl Bridge {
         };
         let is_granted = |need: &Option<Capability>| need.is_none_or(|need| self.has(need));
         let granted = needs.iter().filter(|(_, need)| is_granted(need)).count();
-        // Older VMs report at least the allocations they make themselves.
+        // Older VMs report at least the allocations that the VM itself makes.
         let enough = match kind {
             event::OBJECT_ALLOC => granted > 0,
             _ => granted == needs.len(),
@@ -133,10 +132,10 @@ impl Bridge {
         }
     }
 
-    /// Makes the VM send what the agent wants of `kind`; before the VM is up that
-    /// is only noted, and done at its initialisation.
+    /// Makes the VM send the events that the agent wants of `kind`. Before the VM is initialized this does nothing, and
+    /// [`Bridge::apply_all`] does it then.
     pub(crate) fn apply(&self, kind: i32) -> jvmti::Result<()> {
-        // Class files are wanted from the first one on.
+        // Class files are needed from the first one on.
         let is_early = kind == event::CLASS_LOAD_HOOK;
         let here = self.here();
         if here.is_none() && !is_early {
@@ -166,13 +165,13 @@ impl Bridge {
             && kind == event::COMPILED_METHOD_LOAD
             && self.is_on(kind)
         {
-            // What was compiled before is reported now.
+            // Reports methods that were compiled before.
             env.generate(EventKind::CompiledMethodLoad)?;
         }
         Ok(())
     }
 
-    /// A VM event is on while some event that comes from it is.
+    /// A VM event is enabled while any event that it produces is enabled.
     fn switch_vm_event(&self, vm_event: EventKind) -> jvmti::Result<()> {
         let comes_from = |kind: &i32| match source(*kind) {
             Source::Jvmti(needs) => needs.iter().any(|(needed, _)| *needed == vm_event),
@@ -186,14 +185,14 @@ impl Bridge {
             && vm_event == EventKind::SampledObjectAlloc
             && let Some((env, _)) = self.here()
         {
-            // Threads continue to allocate unseen in the memory they have in hand; a
-            // collection takes it from them.
+            // Threads continue to allocate without events in their current allocation buffers; a collection retires
+            // these buffers.
             env.force_gc()?;
         }
         Ok(())
     }
 
-    /// Applies all that was wanted before the VM was up.
+    /// Applies all settings made before the VM was initialized.
     pub(crate) fn apply_all(&self) {
         for kind in 1..=event::GC_FINISH {
             if self.is_on(kind)
@@ -214,8 +213,8 @@ mod tests {
         let available: Vec<i32> = (-1..=70)
             .filter(|kind| source(*kind) != Source::Nowhere)
             .collect();
-        // All of jvmpi.h but moves (ids do not move), instructions, the reset that no
-        // VM requests, the arena that is never deleted, and dumps, which are requested.
+        // All events of jvmpi.h except moves (ids never change), instructions, the reset that no VM requests, the
+        // deletion of arenas, which never happens, and dumps, which are only requested.
         let expected: Vec<i32> = (1..=61)
             .filter(|kind| !matches!(kind, 6 | 9..=32 | 36 | 37 | 45 | 49 | 50 | 59))
             .collect();

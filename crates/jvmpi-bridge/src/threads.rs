@@ -1,4 +1,4 @@
-//! Threads: the interface names them by their `JNIEnv*`.
+//! Threads: the interface identifies them by their `JNIEnv*`.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -17,31 +17,31 @@ use crate::classes::c_string;
 use vmpi::c_interface::layout::{FAIL, ObjectId, Payload, SUCCESS, ThreadStart, event};
 
 thread_local! {
-    /// The current thread is known.
+    /// Whether the current thread is known.
     static MET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How long a thread that ends waits for events that another thread reports of it: an agent's
-/// handler may itself wait for that thread.
+/// How long an ending thread waits for events that another thread reports about it: an agent's handler may itself wait
+/// for that thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A thread, or what the agent keeps for one that is not known yet.
+/// A thread, or the agent's data for one that is not known yet.
 #[derive(Default)]
 pub(crate) struct Thread {
-    /// Weak reference to the `Thread` object, and its id.
+    /// A weak reference to the `Thread` object, and its id.
     who: OnceLock<(Object, ObjectId)>,
-    /// Whether other threads may report events of it, and how many are about to.
+    /// Whether other threads may report events about it, and how many are doing so.
     window: Window,
-    /// What the agent put there.
+    /// The pointer that the agent has set.
     local: AtomicPtr<c_void>,
-    /// Suspended by the agent, which `GetThreadStatus` does not show.
+    /// Whether the agent has suspended it, which `GetThreadStatus` does not show.
     suspended: AtomicBool,
-    /// CPU time at the last suspension, and at the one before.
+    /// CPU time at the last suspension, and at the previous one.
     cpu: [AtomicI64; 2],
 }
 
-/// Between the reports of a thread's start and of its end to the agent (the high bit), other threads may
-/// report events of it; so many (the other bits) do so at this moment. No lock is held meanwhile.
+/// Other threads may report events about a thread between the reports of its start and of its end (then the high bit is
+/// set); the other bits count the threads that are doing so. No lock is held meanwhile.
 #[derive(Default)]
 struct Window(AtomicU32);
 
@@ -62,7 +62,7 @@ impl Window {
         }
     }
 
-    /// From now on nothing is reported; waits for reports that have begun, but not for ever.
+    /// Ends reports about the thread; waits a limited time for reports that have begun.
     fn close(&self) {
         let mut state = self.0.fetch_and(!Self::OPEN, Ordering::SeqCst);
         let since = Instant::now();
@@ -89,7 +89,7 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Measures on the current thread how to find the `JNIEnv` of any other.
+    /// Measures on the current thread how the `JNIEnv` of any other thread is found.
     pub(crate) fn begin(&self, jni: Jni, current: Object) -> jvmti::Result<()> {
         let _ = self.env_of.set(ThreadEnvs::measure(jni, current)?);
         Ok(())
@@ -120,14 +120,14 @@ impl Threads {
             .is_some_and(|thread| thread.who.get().is_some())
     }
 
-    /// Calls `emit`, which reports an event of another thread, while that thread is alive for the agent.
+    /// Calls `emit`, which reports an event about another thread, unless that thread is not reported yet or is ending.
     pub(crate) fn emit_of(&self, env: RawEnv, emit: impl FnOnce()) {
         if let Some(thread) = self.find(env) {
             thread.window.emit(emit);
         }
     }
 
-    /// No other thread reports an event of this one any more.
+    /// Ends reports of other threads about this one.
     pub(crate) fn close(&self, env: RawEnv) {
         if let Some(thread) = self.find(env) {
             thread.window.close();
@@ -147,7 +147,7 @@ impl Threads {
             .unwrap_or(0)
     }
 
-    /// The env of the known thread whose object has an id.
+    /// The env of the known thread whose `Thread` object has this id.
     pub(crate) fn env_with_id(&self, id: ObjectId) -> Option<RawEnv> {
         let by_env = self.by_env.read();
         let is_it = |thread: &Thread| thread.who.get().is_some_and(|who| who.1 == id);
@@ -159,14 +159,14 @@ impl Threads {
         self.object(jni, self.env_with_id(id)?)
     }
 
-    /// What the agent keeps for a thread.
+    /// The pointer that the agent has set for a thread.
     pub(crate) fn local(&self, env: RawEnv) -> *mut c_void {
         self.find(env).map_or(std::ptr::null_mut(), |thread| {
             thread.local.load(Ordering::Acquire)
         })
     }
 
-    /// Keeps something of the agent's for a thread.
+    /// Sets the agent's pointer for a thread.
     pub(crate) fn set_local(&self, env: RawEnv, data: *mut c_void) {
         if !env.is_null() {
             self.entry(env).local.store(data, Ordering::Release);
@@ -175,7 +175,7 @@ impl Threads {
 }
 
 impl Bridge {
-    /// Makes a thread known, and reports it to the agent if it wants that. Once.
+    /// Makes a thread known, and reports it to the agent if its event is enabled. Only the first call does this.
     pub(crate) fn meet(&self, env: Env<Live>, jni: Jni, raw: RawEnv, thread: Object) {
         if raw.is_null() || self.threads.is_known(raw) {
             return;
@@ -195,8 +195,7 @@ impl Bridge {
         known.window.open();
     }
 
-    /// Every thread is known before an event of it: those that no thread event
-    /// announces are met here.
+    /// Makes the current thread known before an event of it, if no thread event has announced it.
     pub(crate) fn meet_current(&self, env: Env<Live>, jni: Jni) {
         if MET.get() {
             return;
@@ -237,8 +236,8 @@ impl Bridge {
         self.send(jni.raw(), kind, Payload { thread_start });
     }
 
-    /// The current thread has ended as a Java thread; its `JNIEnv*` may be given to
-    /// another, or come back as a new thread, as that of `main` does.
+    /// The current thread has ended as a Java thread. Its `JNIEnv*` may be reused by another thread, or the same thread
+    /// may start again as a new one, as `main` does.
     pub(crate) fn forget_current(&self, jni: Jni) {
         let raw = jni.raw();
         MET.set(false);
@@ -250,7 +249,7 @@ impl Bridge {
         }
     }
 
-    /// The status of a thread, 0 for one that is not known.
+    /// The status of a thread, 0 if it is unknown.
     pub(crate) fn status(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
         let Some((known, thread)) = self
             .threads
@@ -263,7 +262,7 @@ impl Bridge {
         status_of(bits, known.suspended.load(Ordering::SeqCst))
     }
 
-    /// Suspends a thread. The current one is left alone: no thread could resume it.
+    /// Suspends a thread. The current thread is not suspended, because no thread could resume it.
     pub(crate) fn suspend(&self, env: Env<Live>, jni: Jni, raw: RawEnv) -> i32 {
         let Some(known) = self.threads.find(raw).filter(|_| raw != jni.raw()) else {
             return FAIL;
@@ -319,7 +318,7 @@ mod tests {
         window.open();
         emit();
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        // A thread that ends waits for reports that have begun.
+        // An ending thread waits for reports that have begun.
         let is_reported = AtomicBool::new(false);
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

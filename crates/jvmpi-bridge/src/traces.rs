@@ -1,4 +1,4 @@
-//! Stacks as the agent sees them.
+//! Stacks in the format for the agent.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::bridge::Bridge;
 use crate::new_objects::hidden_frames;
 use vmpi::c_interface::layout::{CallFrame, CallTrace};
 
-/// Line of a frame that has none.
+/// The line number of a frame without one.
 const UNKNOWN: i32 = -1;
-/// Line of a frame in a native method.
+/// The line number of a frame in a native method.
 const NATIVE: i32 = -3;
-/// More frames than this are not given, whatever an agent requests.
+/// The most frames that are returned, whatever an agent requests.
 pub(crate) const MOST_FRAMES: usize = 1 << 16;
 
 /// (Bytecode index, line), sorted.
@@ -40,7 +40,7 @@ fn line_at(lines: &[(u32, u32)], index: u32) -> i32 {
 }
 
 impl LineTables {
-    /// The line of a place in a method.
+    /// The line of a position in a method.
     pub(crate) fn line(&self, env: Env<Live>, method: MethodPtr, location: i64) -> i32 {
         let Ok(index) = u32::try_from(location) else {
             return NATIVE;
@@ -60,7 +60,7 @@ impl LineTables {
         line_at(&lines, index)
     }
 
-    /// Forgets all: a class was unloaded, and ids of its methods may be reused.
+    /// Clears all tables: a class was unloaded, and ids of its methods may be reused.
     pub(crate) fn clear(&self) {
         let mut tables = self.0.write();
         tables.clear();
@@ -77,11 +77,10 @@ impl LineTables {
 }
 
 impl Bridge {
-    /// Fills `trace` with the stack of the thread it names; none for one that is
-    /// not known or has ended.
+    /// Fills `trace` with the stack of its thread; with no frames if the thread is unknown or has ended.
     ///
     /// # Safety
-    /// `trace` is null or valid, and its `frames` null or room for `depth` frames.
+    /// `trace` is null or valid, and its `frames` is null or has space for `depth` frames.
     pub(crate) unsafe fn call_trace(&self, trace: *mut CallTrace, depth: i32) {
         if trace.is_null() {
             return;

@@ -1,12 +1,12 @@
-//! The library's own option text.
+//! The options of the library itself.
 
 use std::path::PathBuf;
 
-/// Which clock `GetCurrentThreadCpuTime` reads.
+/// The clock that `GetCurrentThreadCpuTime` reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CpuTime {
-    /// CPU time, but elapsed time while monitor events are on: agents measure
-    /// blocking with this function, and a blocked thread uses no CPU.
+    /// CPU time, but elapsed time while monitor events are enabled: agents measure blocking with this function, and a
+    /// blocked thread uses no CPU.
     #[default]
     Auto,
     /// CPU time of the thread.
@@ -15,11 +15,11 @@ pub(crate) enum CpuTime {
     Elapsed,
 }
 
-/// What the words say.
+/// The parsed words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) cpu_time: CpuTime,
-    /// Bytes between two allocation events of the sampler, 0 for every one.
+    /// Mean bytes between two allocation events of the sampler, 0 for every allocation.
     pub(crate) alloc: i32,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct AgentLibrary {
 /// and `alloc=BYTES`, separated by commas.
 ///
 /// # Errors
-/// One line saying which word is wrong.
+/// One line that states which word is wrong.
 pub(crate) fn parse(text: &str) -> Result<(Words, Option<AgentLibrary>), String> {
     let mut words = Words::default();
     let mut rest = text;
