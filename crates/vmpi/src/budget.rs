@@ -1,30 +1,30 @@
-//! How much memory the tables of a profiler may take, and who gives way when it is used up.
+//! How much memory the tables of a profiler may use, and which of them stop growing when it is used up.
 //!
-//! One counter without a lock is shared by all tables. A table asks before it grows and gives back what it
-//! lets go. Charges are those of the tables' capacity, with what the other side of this vocabulary keeps of
-//! the same thing, so that one question is enough.
+//! All tables share one lock-free counter. A table reserves bytes before it grows and releases them when it shrinks.
+//! Charges are for the capacity of the tables, including the data that the other side keeps about the same item, so
+//! that one reservation is enough.
 //!
-//! Each sort of thing may fill the budget up to a level of its own, so that the least useful stops
-//! first: single objects, then stacks, then sites, then names. What cannot be refused (a thread that lives)
-//! is charged without a question and has the room above the last level.
+//! Each kind of data may fill the budget up to its own level, so that the least useful kind stops first: single
+//! objects, then stacks, then sites, then names. Data that cannot be refused (a live thread) is charged without a
+//! reservation and uses the space above the last level.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a table holds, the least useful first.
+/// The kind of data in a table, the least useful first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worth {
-    /// Single objects, references and events that wait: others of their sort stand for them.
+    /// Single objects, references and waiting events: others of the same kind represent them.
     Objects,
-    /// Stacks and calling contexts: without one, what happened there is counted without a stack.
+    /// Stacks and calling contexts: without one, its events are counted without a stack.
     Stacks,
-    /// Sums of a stack: without one, they are added to those of the class.
+    /// Sums of a stack: without them, its events are added to the sums of the class.
     Sites,
     /// Names of classes and methods: without one, the name is unknown.
     Names,
 }
 
 impl Worth {
-    /// Sixteenths of the budget that may be in use when one is added.
+    /// The sixteenths of the budget that may be in use after a reservation of this kind.
     const fn level(self) -> u64 {
         match self {
             Self::Objects => 10,
@@ -35,21 +35,21 @@ impl Worth {
     }
 }
 
-/// Sixteenths that objects have whatever else there is.
+/// The sixteenths that objects may always use, whatever else is in use.
 const FOR_OBJECTS: u64 = 2;
-/// Sixteenths from which on objects are to be made fewer.
+/// If this many sixteenths are in use, objects should be reduced.
 const CROWDED: u64 = 8;
 
-/// A number of bytes, and what of them is in use.
+/// A limit in bytes, and how many of them are in use.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
     used: AtomicU64,
-    /// Of them for objects.
+    /// The bytes in use for objects.
     objects: AtomicU64,
-    /// The most that was ever in use.
+    /// The highest number of bytes in use so far.
     most: AtomicU64,
-    /// How often something was refused.
+    /// How often a reservation was refused.
     refused: AtomicU64,
 }
 
@@ -62,10 +62,10 @@ impl Default for Budget {
 impl Budget {
     /// The default in bytes.
     pub const DEFAULT: u64 = 256 << 20;
-    /// The smallest: what is there before anything is recorded has room in it.
+    /// The smallest budget: the data that exists before anything is recorded fits into it.
     pub const LEAST: u64 = 16 << 20;
 
-    /// An empty one of so many bytes.
+    /// An empty budget with this limit.
     #[must_use]
     pub const fn new(limit: u64) -> Self {
         Self {
@@ -89,13 +89,13 @@ impl Budget {
         self.used.load(Relaxed)
     }
 
-    /// The most that was ever in use.
+    /// The highest number of bytes in use so far.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.most.load(Relaxed)
     }
 
-    /// How often something was refused.
+    /// How often a reservation was refused.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
@@ -105,7 +105,7 @@ impl Budget {
         self.limit / 16 * sixteenths
     }
 
-    /// Whether there is room for so many bytes more, which are then in use.
+    /// Reserves these bytes; returns false if they exceed the level of their kind.
     #[must_use]
     pub fn take(&self, worth: Worth, bytes: u64) -> bool {
         let now = self.used.fetch_add(bytes, Relaxed) + bytes;
@@ -123,18 +123,18 @@ impl Budget {
         true
     }
 
-    /// Counts a refusal that the caller has decided itself.
+    /// Counts a refusal that the caller has decided.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// So many bytes are in use that cannot be refused.
+    /// Adds bytes that cannot be refused.
     pub fn charge(&self, bytes: u64) {
         let now = self.used.fetch_add(bytes, Relaxed) + bytes;
         self.most.fetch_max(now, Relaxed);
     }
 
-    /// Gives back what was taken.
+    /// Releases reserved bytes.
     pub fn give(&self, worth: Worth, bytes: u64) {
         if worth == Worth::Objects {
             self.objects.fetch_sub(bytes, Relaxed);
@@ -142,12 +142,12 @@ impl Budget {
         self.used.fetch_sub(bytes, Relaxed);
     }
 
-    /// Gives back what was charged.
+    /// Releases charged bytes.
     pub fn discharge(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Relaxed);
     }
 
-    /// Whether objects are to be made fewer before they have to be refused.
+    /// Whether objects should be reduced before reservations are refused.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         let objects = self.objects.load(Relaxed);
@@ -155,7 +155,7 @@ impl Budget {
         self.used() > self.part(CROWDED) && has_more_than_its_own
     }
 
-    /// A note about a budget that was not enough; `None` if it was.
+    /// A note for a budget that was too small; `None` if it was large enough.
     #[must_use]
     pub fn shortage(&self, of_what: &str) -> Option<String> {
         (self.refused() > 0).then(|| {
@@ -173,9 +173,9 @@ impl Budget {
 /// Both budgets of a recording.
 #[derive(Debug)]
 pub struct Memory {
-    /// Of the process.
+    /// Memory of the process.
     pub native: Budget,
-    /// Of the program's heap: a quarter of it.
+    /// Memory in the program's heap: a quarter of the other.
     pub heap: Budget,
 }
 
@@ -186,7 +186,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// With so many bytes of native memory, and a quarter of that in the heap.
+    /// The budgets for this many bytes of native memory, and a quarter of that in the heap.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl Memory {
         }
     }
 
-    /// Notes about those that were not enough.
+    /// Notes for the budgets that were too small.
     pub fn shortages(&self) -> impl Iterator<Item = String> {
         let native = self.native.shortage("memory= is reached");
         let heap = self.heap.shortage("memory= is reached in the Java heap");

@@ -1,7 +1,7 @@
-//! What is recorded and examined of each class, by patterns for modules and classes: the options
-//! of the Cougaar memory profiler as lines of text, which may change while the program runs.
+//! What is recorded and examined of each class, by patterns for modules and classes: the options of the Cougaar memory
+//! profiler as lines of text, which may change while the program runs.
 //!
-//! A line is `MODULE CLASS OPTIONS`. The first line that fits a class applies; a class that no line fits is
+//! A line is `MODULE CLASS OPTIONS`. The first line that matches a class applies; a class that no line matches is
 //! examined in full.
 //!
 //! ```
@@ -31,7 +31,7 @@ impl Share {
         is_share.then(|| Share(((ratio * 1e6).round() as u32).max(1)))
     }
 
-    /// The same as a number above 0 and at most 1.
+    /// The ratio, above 0 and at most 1.
     #[must_use]
     pub fn ratio(self) -> f64 {
         f64::from(self.0) / 1e6
@@ -43,7 +43,7 @@ impl Share {
         self.0
     }
 
-    /// Whether an object is among those that are examined, by a random number of 32 bits.
+    /// Whether an object is selected, given a random number of 32 bits.
     #[must_use]
     pub fn chooses(self, random: u32) -> bool {
         u64::from(random) * 1_000_000 < u64::from(self.0) << 32
@@ -56,25 +56,25 @@ impl Default for Share {
     }
 }
 
-/// What is recorded of the objects of a class beside their number, and of how many of them.
+/// What is recorded of the objects of a class in addition to their number, and of how many of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassOptions {
-    /// When they were allocated: their order, as given by the first uses of stacks.
+    /// The allocation time, which is given by the order in which stacks are first used.
     pub time: bool,
     /// The stacks that allocated them.
     pub stack: bool,
-    /// How many elements they hold.
+    /// The number of their elements.
     pub size: bool,
-    /// How many elements they have room for.
+    /// The number of elements for which they have space.
     pub capacity: bool,
-    /// Which thread made them.
+    /// The thread that allocated them.
     pub context: bool,
     /// How many of them are examined.
     pub share: Share,
 }
 
 impl ClassOptions {
-    /// Everything but the context, of every object: what holds unless a line says otherwise.
+    /// Everything but the thread, of every object: the default for classes without a line.
     pub const FULL: ClassOptions = ClassOptions {
         time: true,
         stack: true,
@@ -98,7 +98,7 @@ impl ClassOptions {
         }
     }
 
-    /// The same bits.
+    /// The bits of these options, as in [`ClassOptions::from_bits`].
     #[must_use]
     pub fn bits(self) -> u8 {
         let all = [
@@ -113,14 +113,14 @@ impl ClassOptions {
     }
 }
 
-/// What a line says of the classes that it fits.
+/// The choice of a line for the classes that it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// They are not recorded.
     Off,
-    /// They are recorded so.
+    /// They are recorded with these options.
     Record(ClassOptions),
-    /// A class of the program knows, by its method `getOptions(module, class)`.
+    /// A class of the program decides, with its method `getOptions(module, class)`.
     Ask(String),
 }
 
@@ -144,7 +144,7 @@ impl fmt::Debug for Rules {
     }
 }
 
-/// A line that cannot be understood.
+/// A line that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct WrongLine {
@@ -154,19 +154,19 @@ pub struct WrongLine {
     pub what: String,
 }
 
-/// The longest text that is taken; far more than anybody writes.
+/// The longest accepted text; much longer than any real one.
 pub const MOST_TEXT: usize = 1 << 20;
 /// The longest pattern.
 const MOST_PATTERN: usize = 1024;
 
-/// Whether a pattern fits a name: `*` stands for any part of it between dots, `**` for anything, `?`
-/// for one character but a dot. Time is the product of the lengths, whatever the pattern.
+/// Whether a pattern matches a name: `*` matches any part of it between dots, `**` anything, `?` one character except a
+/// dot. The time is at most the product of the lengths, for every pattern.
 fn fits(pattern: &[char], name: &str) -> bool {
-    // Which prefixes of the pattern fit what was read of the name.
+    // The prefixes of the pattern that match the part of the name that was read so far.
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;
     let star = |at: usize| pattern.get(at) == Some(&'*');
-    // A run of stars fits nothing as well.
+    // A run of stars also matches nothing.
     let skip = |reached: &mut Vec<bool>| {
         for at in 0..pattern.len() {
             if reached[at] && star(at) {
@@ -244,10 +244,10 @@ fn choice(words: &str) -> Result<Choice, String> {
 }
 
 impl Rules {
-    /// Reads lines; empty ones and those that begin with `#` say nothing.
+    /// Parses lines; empty ones and those that begin with `#` are ignored.
     ///
     /// # Errors
-    /// The first line that is wrong.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Rules, WrongLine> {
         let wrong = |line: usize, what: String| WrongLine { line, what };
         if text.len() > MOST_TEXT {
@@ -263,7 +263,7 @@ impl Rules {
             let [module, class, options] = words[..] else {
                 return Err(wrong(line, "expected MODULE CLASS OPTIONS".to_owned()));
             };
-            // Any module, named or not.
+            // Any module, named or unnamed.
             let module = if module == "*" { "**" } else { module };
             let rule = pattern(module).and_then(|module| {
                 Ok(Rule {
@@ -286,20 +286,20 @@ impl Rules {
         &self.text
     }
 
-    /// Whether there are none, so that everything is examined in full.
+    /// Whether there are no lines, so that everything is examined in full.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether a class of the program is to be asked.
+    /// Whether any line lets a class of the program decide.
     #[must_use]
     pub fn asks(&self) -> bool {
         let is_asked = |rule: &Rule| matches!(rule.choice, Choice::Ask(_));
         self.rules.iter().any(is_asked)
     }
 
-    /// Whether times of allocation may be wanted of any class.
+    /// Whether allocation times may be needed for any class.
     #[must_use]
     pub fn may_want_time(&self) -> bool {
         for rule in &self.rules {
@@ -314,7 +314,7 @@ impl Rules {
         true
     }
 
-    /// What holds for a class, by its name as in Java source; the module is empty for none.
+    /// The choice for a class, by its name as in Java source; the module is empty for none.
     #[must_use]
     pub fn of(&self, module: &str, class: &str) -> &Choice {
         const FULL: &Choice = &Choice::Record(ClassOptions::FULL);
@@ -351,7 +351,7 @@ mod tests {
         check("?.B", "..B", false);
         check("a$*[]", "a$b[]", true);
         check("a.*", "", false);
-        // No pattern takes long.
+        // No pattern takes long to match.
         let stars = "*a".repeat(500);
         check(&stars, &"a".repeat(499), false);
         check(&stars, &"a".repeat(500), true);

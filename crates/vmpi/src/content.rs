@@ -1,14 +1,14 @@
-//! How big and how full an object is, by the rules of the Cougaar memory profiler: the size is what a
-//! collection says it holds, the capacity what its arrays have room for. One rule for objects of a
-//! heap dump and of a running VM; no code of the program runs.
+//! How large and how full an object is, by the rules of the Cougaar memory profiler: the size is the element count in a
+//! collection's own field, the capacity is the number of elements for which its arrays have space. The rules are the
+//! same for objects of a heap dump and of a running VM; no code of the program runs.
 
-/// Fields that hold a size, in the order in which they are searched.
+/// Fields that contain a size, in the order in which they are searched.
 const SIZE_FIELDS: [&str; 3] = ["size", "elementCount", "count"];
 
 /// An array: elements and bytes.
 pub type Array = (u64, u64);
 
-/// Objects whose fields can be read. A field is that of the nearest class in the hierarchy.
+/// Objects whose fields can be read. A field name refers to the field of the nearest class in the hierarchy.
 pub trait Fields {
     /// An object.
     type Object: Copy;
@@ -24,7 +24,7 @@ pub trait Fields {
     -> Option<Self::Object>;
     /// Elements and bytes, if the object is an array.
     fn array(&self, object: Self::Object) -> Option<Array>;
-    /// The arrays that instance fields refer to, those of superclasses too.
+    /// The arrays that instance fields refer to, including fields of superclasses.
     fn arrays(&self, object: Self::Object) -> Vec<Array>;
     /// The elements of an array of references.
     fn elements(&self, object: Self::Object) -> Vec<Self::Object>;
@@ -33,9 +33,9 @@ pub trait Fields {
 /// Size and capacity of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// Elements it holds, if it has a field for that.
+    /// The number of its elements, if it has a field for that.
     pub size: Option<u64>,
-    /// Elements its arrays have room for, if it has arrays.
+    /// The number of elements for which its arrays have space, if it has arrays.
     pub capacity: Option<u64>,
     /// Bytes of these arrays.
     pub capacity_bytes: u64,
@@ -50,7 +50,7 @@ pub fn fill<F: Fields>(fields: &F, object: F::Object, class: &str) -> Fill {
             capacity_bytes: 0,
         };
     }
-    // A set is the map behind it.
+    // A set delegates to a map.
     if is_set(class)
         && let Some(map) = fields.reference(object, "map", "Ljava/util/HashMap;")
     {
@@ -65,8 +65,8 @@ fn is_set(class: &str) -> bool {
     matches!(class, "java.util.HashSet" | "java.util.LinkedHashSet")
 }
 
-/// Whether objects of a class, no arrays, may have a size or a capacity: `int_field` says whether they
-/// have such a field, `has_arrays` whether fields of theirs may refer to arrays.
+/// Whether objects of a class, except arrays, may have a size or a capacity: `int_field` returns whether they have such
+/// a field, `has_arrays` whether their fields may refer to arrays.
 pub fn may_be_filled(class: &str, has_arrays: bool, int_field: impl Fn(&str) -> bool) -> bool {
     has_arrays || is_set(class) || SIZE_FIELDS.iter().any(|name| int_field(name))
 }
@@ -82,7 +82,7 @@ fn plain<F: Fields>(fields: &F, object: F::Object) -> Fill {
     fill
 }
 
-/// Classes of the JDK whose size is no field of the usual names.
+/// Handles classes of the JDK whose size is not in a field of the usual names.
 fn known<F: Fields>(fields: &F, object: F::Object, class: &str, fill: &mut Fill) {
     match class {
         "java.util.ArrayDeque" => {
@@ -102,7 +102,7 @@ fn known<F: Fields>(fields: &F, object: F::Object, class: &str, fill: &mut Fill)
             let cells = cells.map_or_else(Vec::new, |cells| fields.elements(cells));
             let cells = cells.iter().filter_map(|cell| fields.long(*cell, "value"));
             fill.size = u64::try_from(cells.fold(base, i64::wrapping_add)).ok();
-            // The cells are counters, not room.
+            // The cells are counters, not capacity.
             let table = fields.reference(object, "table", &format!("[L{INSIDE}$Node;"));
             let table = table.and_then(|table| fields.array(table));
             (fill.capacity, fill.capacity_bytes) =
@@ -110,7 +110,7 @@ fn known<F: Fields>(fields: &F, object: F::Object, class: &str, fill: &mut Fill)
         }
         "java.lang.String" => {
             let wide = fields.byte(object, "coder") == Some(1);
-            // `char[]` up to JDK 8 counts characters, `byte[]` with UTF-16 two bytes for one.
+            // `char[]` up to JDK 8 counts characters; `byte[]` with UTF-16 has two bytes per character.
             fill.size = fill.capacity.map(|room| if wide { room / 2 } else { room });
             fill.capacity = fill.size;
         }

@@ -13,53 +13,53 @@ pub struct AllocationRow {
     pub class: ClassId,
     /// The stack that allocated them.
     pub trace: TraceId,
-    /// Where in the heap; `ArenaId(0)` if the VM does not say.
+    /// The heap area; `ArenaId(0)` if the VM does not report it.
     pub arena: ArenaId,
     /// How many objects.
     pub objects: u64,
     /// Their size as the VM lays them out.
     pub bytes: u64,
-    /// They stand for more, because only this share of the objects is examined.
+    /// The share of the objects that is examined; the objects of the row represent all of them.
     pub share: Share,
-    /// The object, if the row is about one object that the VM can name.
+    /// The object, if the row is about one object with a handle.
     pub object: ObjectHandle,
 }
 
-/// Sampled stacks of one site since the last batch, where sites are instructions.
+/// Sampled stacks of one site since the last batch, if sites are instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationStackRow {
     /// The class of the objects.
     pub class: ClassId,
-    /// The stack of one frame that the site is reported with.
+    /// The one-frame stack with which the site is reported.
     pub site: TraceId,
     /// The stack.
     pub stack: TraceId,
     /// How often it was sampled.
     pub samples: u64,
-    /// How many objects of the site the samples stand for.
+    /// How many objects of the site the samples represent.
     pub objects: u64,
-    /// Sum of the squares of what each sample stands for.
+    /// The sum of the squares of the number that each sample represents.
     pub squares: u64,
 }
 
-/// Objects of one site that died since the last batch.
+/// Objects of one site that were freed since the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeRow {
     /// The class of the objects.
     pub class: ClassId,
-    /// The stack that had allocated them.
+    /// The stack that allocated them.
     pub trace: TraceId,
     /// How many objects.
     pub objects: u64,
     /// Their size.
     pub bytes: u64,
-    /// They stand for more, as in [`AllocationRow`].
+    /// The share of the objects that is examined, as in [`AllocationRow`].
     pub share: Share,
     /// The object, if the row is about one object.
     pub object: ObjectHandle,
 }
 
-/// What a factory of the program has said of a class.
+/// The answer of a factory of the program for a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassAnswer {
     /// The class.
@@ -77,40 +77,40 @@ pub struct CostRow {
     pub calls: u64,
     /// Time in the method itself, in nanoseconds.
     pub self_ns: u64,
-    /// Time in the method and all it called, in nanoseconds. A recursive call
-    /// counts again in each of its frames, as in the original agent.
+    /// Time in the method and in all methods it called, in nanoseconds. A recursive call counts again in each of its
+    /// frames, as in the original agent.
     pub total_ns: u64,
 }
 
-/// CPU samples that hit one stack since the last batch.
+/// CPU samples of one stack since the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRow {
-    /// The thread that was on CPU; [`ThreadId::NONE`] if not kept.
+    /// The thread that was on CPU; [`ThreadId::NONE`] if it is not recorded.
     pub thread: ThreadId,
-    /// Where it was.
+    /// The stack.
     pub trace: TraceId,
     /// How many samples.
     pub samples: u64,
 }
 
-/// How often threads were interrupted for CPU samples since the last batch. A system that interrupts less often than is
-/// requested counts the intervals that pass meanwhile.
+/// How often threads were interrupted for CPU samples since the last batch. If the system interrupts less often than
+/// requested, `intervals` is larger than `interruptions`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleTiming {
     /// Interruptions.
     pub interruptions: u64,
-    /// Intervals of CPU time that had passed by then.
+    /// Intervals of CPU time that have elapsed.
     pub intervals: u64,
 }
 
 impl SampleTiming {
-    /// Adds those of another batch.
+    /// Adds the counts of another batch.
     pub fn add(&mut self, other: SampleTiming) {
         self.interruptions += other.interruptions;
         self.intervals += other.intervals;
     }
 
-    /// Intervals for each interruption: 1 if they came as requested, or if there were none.
+    /// Intervals per interruption: 1 if interruptions came as requested, or if there were none.
     #[must_use]
     pub fn intervals_each(self) -> f64 {
         match self.interruptions {
@@ -120,30 +120,30 @@ impl SampleTiming {
     }
 }
 
-/// Wall-clock samples that met one stack since the last batch. Each sample stands for the time since
-/// the thread was sampled before.
+/// Wall-clock samples of one stack since the last batch. Each sample represents the time since the previous sample of
+/// its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallRow {
-    /// Where the threads were.
+    /// The stack.
     pub trace: TraceId,
-    /// How many samples met a thread that ran or could have run.
+    /// Samples of threads that ran or could have run.
     pub running: u64,
-    /// Nanoseconds that they stand for.
+    /// Nanoseconds that these samples represent.
     pub running_ns: u64,
-    /// How many samples met a thread that waited.
+    /// Samples of threads that waited.
     pub waiting: u64,
-    /// Nanoseconds that they stand for.
+    /// Nanoseconds that these samples represent.
     pub waiting_ns: u64,
 }
 
-/// Wall-clock samples that gave no stack since the last batch.
+/// Wall-clock samples without a stack since the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallDropped {
     /// The buffer was full.
     pub buffer_full: u64,
-    /// The VM could not walk the stack at that moment.
+    /// The VM could not walk the stack at that time.
     pub no_stack: u64,
-    /// The thread did not take the signal before the next one.
+    /// The thread did not handle the signal before the next one.
     pub not_delivered: u64,
 }
 
@@ -154,7 +154,7 @@ impl WallDropped {
         self.buffer_full + self.no_stack + self.not_delivered
     }
 
-    /// Adds those of another batch.
+    /// Adds the counts of another batch.
     pub fn add(&mut self, other: WallDropped) {
         self.buffer_full += other.buffer_full;
         self.no_stack += other.no_stack;
@@ -162,36 +162,36 @@ impl WallDropped {
     }
 }
 
-/// Something happened at a monitor.
+/// An event at a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorEvent {
-    /// A thread found the monitor taken and blocks.
+    /// A thread blocks at a monitor that another thread owns.
     ContendedEnter,
-    /// It got the monitor after `waited_ns`.
+    /// It has entered the monitor after `waited_ns`.
     ContendedEntered {
-        /// Blocked for so long.
+        /// How long it was blocked.
         waited_ns: u64,
     },
     /// A thread calls `wait`.
     Wait {
-        /// The argument of `wait`, 0 for ever.
+        /// The argument of `wait`, 0 for no limit.
         timeout_ms: i64,
     },
     /// It returns from `wait`.
     Waited {
-        /// Whether the time ran out.
+        /// Whether the timeout has elapsed.
         timed_out: bool,
-        /// It waited for so long.
+        /// How long it waited.
         waited_ns: u64,
     },
-    /// It was parked at a lock of the program's library (of `java.util.concurrent`), which is no monitor.
+    /// It was parked at a lock of `java.util.concurrent` or of another library, which is not a monitor.
     Parked {
-        /// For so long.
+        /// How long it was parked.
         parked_ns: u64,
     },
 }
 
-/// What kind of pause a collection is; most VMs cannot say more than "a pause".
+/// The kind of a collection; most VMs report only that there is a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GcKind {
     /// Not known.
@@ -203,41 +203,41 @@ pub enum GcKind {
     Full,
 }
 
-/// One notification. Slices are borrowed: a profiler copies what it keeps.
+/// One notification. Slices are borrowed: a profiler copies the data that it keeps.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The VM is initialised and questions may be asked; always first but for
-    /// nothing. `at_ns` is on the clock of [`Vm::elapsed_ns`](crate::Vm::elapsed_ns).
+    /// The VM is initialized and may be queried; this is the first event. `at_ns` is on the clock of
+    /// [`Vm::elapsed_ns`](crate::Vm::elapsed_ns).
     VmInit {
-        /// What VM this is.
+        /// The VM's data.
         info: &'a VmInfo,
         /// The thread that runs `main`.
         main: ThreadId,
     },
-    /// The VM is about to end; the last chance for questions and reports.
+    /// The VM is about to end; this is the last time for queries and reports.
     VmDeath,
-    /// The data was requested (SIGQUIT, a socket command, `tenure dump`).
+    /// The user requests the data (SIGQUIT, a socket command, `tenure dump`).
     DumpRequested,
     /// A stack got its id.
     TraceDefined {
-        /// The id, never given twice.
+        /// The id, which is never reused.
         id: TraceId,
-        /// What it stands for.
+        /// The stack.
         trace: &'a Trace,
     },
     /// A class was prepared, or had been before the profiler started.
     ClassLoaded {
         /// Its id.
         class: ClassId,
-        /// What it is.
+        /// Its data.
         info: &'a ClassInfo,
         /// The stack that loaded it.
         trace: TraceId,
         /// The thread that loaded it.
         thread: ThreadId,
     },
-    /// A class is gone. Its id is not used again.
+    /// A class was unloaded. Its id is never reused.
     ClassUnloaded {
         /// Its id.
         class: ClassId,
@@ -246,7 +246,7 @@ pub enum Event<'a> {
     ThreadStarted {
         /// Its id.
         thread: ThreadId,
-        /// Who it is.
+        /// Its data.
         info: &'a ThreadInfo,
         /// The stack that started it, if known.
         trace: TraceId,
@@ -262,70 +262,69 @@ pub enum Event<'a> {
     AllocationStacks(&'a [AllocationStackRow]),
     /// Freed objects, as differences.
     Frees(&'a [FreeRow]),
-    /// Blocks that native code allocated, as differences; estimates where they are sampled.
-    /// The class is the library whose code allocated them.
+    /// Blocks that native code allocated, as differences; estimates if they are sampled. The class is the library whose
+    /// code allocated them.
     NativeAllocations(&'a [AllocationRow]),
-    /// Blocks that were given back, as differences.
+    /// Blocks that native code freed, as differences.
     NativeFrees(&'a [FreeRow]),
     /// Completed calls, as differences.
     Costs(&'a [CostRow]),
     /// CPU samples, as differences.
     Samples {
-        /// By thread and stack.
+        /// Samples by thread and stack.
         rows: &'a [SampleRow],
         /// How often threads were interrupted.
         timing: SampleTiming,
     },
     /// Wall-clock samples, as differences.
     Wall {
-        /// By stack.
+        /// Samples by stack.
         rows: &'a [WallRow],
         /// Samples without a stack.
         dropped: WallDropped,
     },
-    /// A monitor event, at once.
+    /// A monitor event, which is sent immediately.
     Monitor {
-        /// What happened.
+        /// The kind of event.
         what: MonitorEvent,
-        /// To whom.
+        /// The thread.
         thread: ThreadId,
-        /// At which monitor.
+        /// The monitor.
         monitor: MonitorId,
         /// The class of the monitor's object.
         class: ClassId,
         /// The stack of the thread.
         trace: TraceId,
     },
-    /// What factories of the program have said since the last batch.
+    /// Answers of the program's factories since the last batch.
     ClassOptions {
-        /// What they had said before holds no longer: there are other options.
+        /// Earlier answers are void, because other options apply now.
         anew: bool,
-        /// What they say.
+        /// The answers.
         answers: &'a [ClassAnswer],
     },
     /// The live objects of a class, as requested.
     Instances(&'a Listing),
-    /// How big and how full all live objects are, as requested.
+    /// How large and how full all live objects are, as requested.
     Fills(&'a Fills),
     /// A collection starts.
     GcStarted {
-        /// What kind.
+        /// The kind.
         kind: GcKind,
     },
     /// A collection has ended.
     GcFinished {
-        /// What kind.
+        /// The kind.
         kind: GcKind,
     },
-    /// Something is measured in another way than requested; a profile reports this.
+    /// A measurement differs from the requested one; a profile reports this.
     Degraded {
-        /// What, how and why, one line.
+        /// What differs, how and why, in one line.
         what: &'a str,
     },
-    /// Events were dropped since the last such notice, and how many; a profile
-    /// reports this.
+    /// Events were dropped since the last such event; a profile reports this.
     Lost {
-        /// What was lost, one line.
+        /// What was dropped, in one line.
         what: &'a str,
         /// How many.
         count: u64,

@@ -1,23 +1,23 @@
-//! How big and how full all live objects are, summed up by where they were made, as the VM reads it
-//! while the program runs: what a table of all classes needs, without a row for each object.
+//! How large and how full all live objects are, summed up by allocation site, as the VM reads it while the program
+//! runs. This is the data for a table of all classes, without a row per object.
 
 use crate::ids::{ClassId, TraceId};
 
-/// Values of objects, some of which stand for others that were not examined.
+/// Values of objects. If not all objects are examined, some represent others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// How many values there are; an estimate where they stand for others, as is the sum.
+    /// The number of values; if they represent others, this and the sum are estimates.
     pub count: f64,
     /// Their sum, exact up to 2^53.
     pub sum: f64,
-    /// The greatest that was seen.
+    /// The largest examined value.
     pub max: u64,
     /// The variance of the sum; 0 if every object was examined.
     pub variance: f64,
 }
 
 impl Sum {
-    /// Adds the value of an object that stands for so many, because objects are examined with the probability
+    /// Adds the value of an object that represents `weight` objects, because objects are examined with the probability
     /// `1 / weight` (Horvitz and Thompson).
     pub fn add(&mut self, value: u64, weight: f64) {
         let number = value as f64;
@@ -27,7 +27,7 @@ impl Sum {
         self.variance += weight * (weight - 1.0) * number * number;
     }
 
-    /// Adds those of other objects.
+    /// Adds the values of other objects.
     pub fn merge(&mut self, other: &Sum) {
         self.count += other.count;
         self.sum += other.sum;
@@ -42,35 +42,36 @@ impl Sum {
     }
 }
 
-/// The live objects of one class that were made at one stack.
+/// The live objects of one class that one stack allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteFill {
     /// Their class.
     pub class: ClassId,
     /// The stack.
     pub trace: TraceId,
-    /// How many elements each holds, by the rule of [`crate::content`].
+    /// The number of elements of each object, by the rules of [`crate::content`].
     pub size: Sum,
-    /// How many it has room for.
+    /// The number of elements for which each object has space.
     pub capacity: Sum,
-    /// The bytes of the arrays that are this room.
+    /// The bytes of the arrays that provide this space.
     pub capacity_bytes: Sum,
 }
 
-/// An answer. Objects that say neither are in no row.
+/// An answer. Objects without size and capacity are in no row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fills {
-    /// Number of the question.
+    /// The number of the request.
     pub number: u32,
-    /// Live objects of classes that say something, without those that died before it was their turn.
+    /// Live objects of classes that have a size or a capacity. Objects that were freed before they were read are not
+    /// counted.
     pub objects: u64,
-    /// Those that were examined; with fewer than all, sums are estimates.
+    /// Objects that were read; if they are fewer than all, sums are estimates.
     pub read: u64,
-    /// Objects that were counted as another class's, and so are in no row and no number.
+    /// Objects that were counted for another class; they are in no row and no other number.
     pub left_out: u64,
-    /// There are so many stacks and threads that each row has all objects of a class, without a stack.
+    /// There are too many stacks and threads, so each row has all objects of a class, without a stack.
     pub by_class: bool,
-    /// CPU time that it took, in microseconds.
+    /// CPU time of the request, in microseconds.
     pub cpu_us: u64,
     /// The sums.
     pub rows: Vec<SiteFill>,
@@ -97,7 +98,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) << 32 | u64::from(word(bytes, at + 4))
 }
 
-/// A sum as it was written; what is no number or negative counts as nothing.
+/// Decodes a sum; values that are negative or not a number count as zero.
 fn sum(bytes: &[u8]) -> Sum {
     let real = |at: usize| Some(f64::from_bits(long(bytes, at))).filter(|n| n.is_finite());
     let real = |at: usize| real(at).unwrap_or(0.0).max(0.0);
@@ -110,7 +111,7 @@ fn sum(bytes: &[u8]) -> Sum {
 }
 
 impl Fills {
-    /// The answer as bytes; its classes and traces by their numbers in a profile.
+    /// Encodes the answer, with the numbers that classes and traces have in a profile.
     #[must_use]
     pub fn encode(&self, mut numbers: impl FnMut(ClassId, TraceId) -> (u32, u32)) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD + ROW * self.rows.len());
@@ -130,8 +131,7 @@ impl Fills {
         out
     }
 
-    /// Reads what [`Fills::encode`] has written; classes and traces are those numbers. `None` for
-    /// other bytes.
+    /// Decodes the bytes of [`Fills::encode`]; classes and traces have those numbers. `None` for other bytes.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Fills> {
         let (head, rows) = bytes.split_at_checked(HEAD)?;
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(read.rows[0].size.sum, 0.0);
     }
 
-    /// Each object of a known population is examined with a probability of its own.
+    /// Each object of a known population is examined with its own probability.
     #[test]
     fn sums_of_a_part_are_those_of_the_whole_within_their_variance() {
         let mut noise = 7_u64;

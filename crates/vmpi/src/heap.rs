@@ -1,4 +1,4 @@
-//! A walk over all objects, in the shape an HPROF writer needs.
+//! A walk over all objects, in the order that an HPROF writer needs.
 
 use crate::ids::{ClassId, ObjectHandle, ThreadId, TraceId};
 use crate::info::{BasicType, FieldInfo};
@@ -44,7 +44,7 @@ impl Value {
     }
 }
 
-/// Why an object is alive of its own.
+/// Why an object is a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
     /// The VM gives no reason.
@@ -53,37 +53,37 @@ pub enum Root {
     JniGlobal,
     /// A local reference of native code in a thread's frame.
     JniLocal {
-        /// Whose.
+        /// The thread.
         thread: ThreadId,
         /// Frames from the innermost, if known.
         depth: Option<u32>,
     },
     /// A local variable of a thread's frame.
     JavaFrame {
-        /// Whose.
+        /// The thread.
         thread: ThreadId,
         /// Frames from the innermost, if known.
         depth: Option<u32>,
     },
-    /// Held by a thread's native stack.
+    /// An object referenced from a thread's native stack.
     NativeStack {
-        /// Whose.
+        /// The thread.
         thread: ThreadId,
     },
-    /// A class the VM keeps for ever.
+    /// A system class, which the VM never unloads.
     StickyClass,
-    /// Blocked or running thread's block.
+    /// An object referenced from the block of a blocked or running thread.
     ThreadBlock {
-        /// Whose.
+        /// The thread.
         thread: ThreadId,
     },
     /// A monitor in use.
     MonitorUsed,
     /// A thread object.
     ThreadObject {
-        /// Which thread.
+        /// The thread.
         thread: ThreadId,
-        /// Where the thread is.
+        /// The stack of the thread.
         trace: TraceId,
     },
 }
@@ -95,7 +95,7 @@ pub struct ClassRecord<'a> {
     pub object: ObjectHandle,
     /// The class.
     pub class: ClassId,
-    /// Where it was loaded.
+    /// The stack that loaded it.
     pub trace: TraceId,
     /// The superclass's object, null for none.
     pub superclass: ObjectHandle,
@@ -113,7 +113,7 @@ pub struct ClassRecord<'a> {
     pub instance_size: u64,
 }
 
-/// An object that is no array and no class.
+/// An object that is neither an array nor a class.
 #[derive(Clone, Debug)]
 pub struct Instance<'a> {
     /// The object.
@@ -126,8 +126,7 @@ pub struct Instance<'a> {
     pub trace: TraceId,
     /// Bytes in the heap.
     pub size: u64,
-    /// Values: the class's own fields first, then its superclass's, and so on,
-    /// which is the order of HPROF.
+    /// Values: the fields of the class itself first, then those of its superclass, and so on, as in HPROF.
     pub values: &'a [Value],
 }
 
@@ -167,7 +166,7 @@ pub struct PrimitiveArray<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A followed object in a dump that the VM wrote itself.
+/// A tracked object in a dump that the VM wrote itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedObject {
     /// Its id in the dump.
@@ -178,13 +177,12 @@ pub struct PlacedObject {
     pub trace: TraceId,
 }
 
-/// What is at which address of a dump that the VM wrote itself.
+/// The objects at the addresses of a dump that the VM wrote itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NativeDump {
-    /// Tracked objects that stayed where they were while the dump was written, by
-    /// address.
+    /// Tracked objects that did not move while the dump was written, by address.
     pub objects: Vec<PlacedObject>,
-    /// Live tracked objects for which that is not known.
+    /// Live tracked objects for which this is unknown.
     pub moved: u64,
     /// Class objects.
     pub classes: Vec<(u64, ClassId)>,
@@ -192,14 +190,14 @@ pub struct NativeDump {
     pub threads: Vec<(u64, ThreadId)>,
     /// Other objects that have a handle outside of dumps.
     pub handles: Vec<(u64, ObjectHandle)>,
-    /// Objects of the profiler's own, which belong in no dump.
+    /// Objects of the profiler, which must be left out of dumps.
     pub own: Vec<u64>,
 }
 
-/// Receives a heap walk. Order: roots, then objects in any order, then classes.
-/// Every handle passed is valid for the whole walk.
+/// Receives a heap walk. Order: roots, then objects in any order, then classes. All handles remain valid during the
+/// whole walk.
 pub trait HeapVisitor {
-    /// A root and why it is one. An object may come several times.
+    /// A root and its kind. An object may be passed several times.
     fn root(&mut self, object: ObjectHandle, why: Root);
     /// A plain object.
     fn instance(&mut self, record: &Instance<'_>);
@@ -209,7 +207,7 @@ pub trait HeapVisitor {
     fn primitive_array(&mut self, record: &PrimitiveArray<'_>);
     /// A class.
     fn class(&mut self, record: &ClassRecord<'_>);
-    /// Whether to continue; asked between objects.
+    /// Whether to continue; called between objects.
     fn keep_going(&self) -> bool {
         true
     }

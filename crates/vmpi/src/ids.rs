@@ -1,9 +1,8 @@
-//! Names of things in a running VM.
+//! Ids of items in a running VM.
 //!
-//! Each is its own type, so that a class cannot be passed for a thread, and none
-//! converts into another.
+//! Each kind has its own type, and no type converts into another, so that a class cannot be passed as a thread.
 
-/// Makes one id newtype over an integer.
+/// Defines one id type that wraps an integer.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($int:ty)) => {
         $(#[$doc])*
@@ -13,12 +12,12 @@ macro_rules! id {
 }
 
 id! {
-    /// A thread, numbered from 1 in order of discovery. 0 is "no thread": an
-    /// event outside any Java thread, or a trace that is not kept per thread.
+    /// A thread, numbered from 1 in the order of discovery. 0 is "no thread": an event outside any Java thread, or a
+    /// trace that is not recorded per thread.
     ThreadId(u32)
 }
 id! {
-    /// A class, one per (name, loader) and load, numbered from 1. 0 is "unknown".
+    /// A class, numbered from 1; each (name, loader) and each load has a separate number. 0 is "unknown".
     ClassId(u32)
 }
 id! {
@@ -31,17 +30,16 @@ id! {
     TraceId(u32)
 }
 id! {
-    /// A monitor: the object whose lock is meant.
+    /// A monitor: the object that is locked.
     MonitorId(u64)
 }
 id! {
-    /// An allocation arena (generation, region, space). 0 when the VM keeps one heap.
+    /// An allocation arena (generation, region, space). 0 if the VM has only one heap.
     ArenaId(u32)
 }
 id! {
-    /// An object as this VM names it at this moment; 0 is null. Whether it is a
-    /// tag (stable) or an address (valid until the next collection) is the VM's
-    /// affair and is given by [`VmInfo::stable_handles`](crate::VmInfo::stable_handles).
+    /// An object as this VM identifies it now; 0 is null. [`VmInfo::stable_handles`](crate::VmInfo::stable_handles)
+    /// states whether it is a tag (stable) or an address (valid until the next collection).
     ObjectHandle(u64)
 }
 
@@ -66,14 +64,14 @@ impl ObjectHandle {
     }
 }
 
-/// Where in a method a frame stands.
+/// The position of a frame in its method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
     /// Offset of the instruction in the method's original bytecode.
     Bytecode(u32),
     /// In a native method.
     Native,
-    /// Not known, or not requested (call counting keeps methods only).
+    /// Not known, or not requested (call counting records methods only).
     Unknown,
 }
 
@@ -82,6 +80,6 @@ pub enum Location {
 pub struct Frame {
     /// The method.
     pub method: MethodId,
-    /// The place in it.
+    /// The position in it.
     pub location: Location,
 }

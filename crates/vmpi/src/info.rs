@@ -1,4 +1,4 @@
-//! Answers of a VM: what classes, methods, threads and monitors are.
+//! Data of a VM about classes, methods, threads and monitors.
 
 use crate::ids::{ClassId, Frame, MethodId, MonitorId, ObjectHandle, ThreadId, TraceId};
 
@@ -27,7 +27,7 @@ pub enum BasicType {
 }
 
 impl BasicType {
-    /// The type a descriptor begins with: `I`, `J`, `L...;`, `[...`.
+    /// The type of a descriptor, from its first character: `I`, `J`, `L...;`, `[...`.
     #[must_use]
     pub fn from_descriptor(descriptor: &str) -> Option<Self> {
         Some(match descriptor.as_bytes().first()? {
@@ -44,8 +44,7 @@ impl BasicType {
         })
     }
 
-    /// Bytes of a primitive value; `None` for a reference, whose width the
-    /// writer chooses.
+    /// Bytes of a primitive value; `None` for a reference, whose width depends on the writer.
     #[must_use]
     pub fn width(self) -> Option<usize> {
         match self {
@@ -58,7 +57,7 @@ impl BasicType {
     }
 }
 
-/// The VM as a whole, known from initialisation on.
+/// The VM as a whole, known since initialization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmInfo {
     /// `java.vm.name` or the like.
@@ -69,16 +68,16 @@ pub struct VmInfo {
     pub max_memory: u64,
     /// The operating system's process id.
     pub pid: u32,
-    /// Whether an [`ObjectHandle`] stays the same over collections.
+    /// Whether an [`ObjectHandle`] stays the same after collections.
     pub stable_handles: bool,
 }
 
 /// A class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassInfo {
-    /// Type descriptor in the VM's spelling: `Ljava/lang/String;`, `[I`.
+    /// Type descriptor as in the VM: `Ljava/lang/String;`, `[I`.
     pub signature: String,
-    /// Source file, if the class names one.
+    /// Source file, if the class states one.
     pub source: Option<String>,
     /// The superclass, `ClassId(0)` for none.
     pub superclass: ClassId,
@@ -98,8 +97,8 @@ impl ClassInfo {
     }
 }
 
-/// Turns a descriptor into the name Java writes: `[Ljava/lang/Object;` is
-/// `java.lang.Object[]`. Text that is no descriptor is returned with `/` as `.`.
+/// Converts a descriptor to the name in Java source: `[Ljava/lang/Object;` is `java.lang.Object[]`. Text that is not a
+/// descriptor is returned with `/` replaced by `.`.
 #[must_use]
 pub fn java_name(signature: &str) -> String {
     let dims = signature.bytes().take_while(|b| *b == b'[').count();
@@ -124,7 +123,7 @@ pub fn java_name(signature: &str) -> String {
     base + &"[]".repeat(dims)
 }
 
-/// Where a class comes from.
+/// The origin of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClassPlace {
     /// The loader: its class, its name if it has one, and a number that distinguishes it from others;
@@ -158,7 +157,7 @@ pub struct MethodInfo {
     pub is_native: bool,
 }
 
-/// One row of a line number table: lines hold from `start` up to the next row.
+/// One row of a line number table: the line is valid from `start` to the next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineEntry {
     /// First bytecode offset.
@@ -170,7 +169,7 @@ pub struct LineEntry {
 /// A thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Its name as Unicode; names are not escaped by the VM.
+    /// Its name as Unicode, without escapes.
     pub name: String,
     /// Its thread group's name, empty when the group is gone.
     pub group: String,
@@ -182,7 +181,7 @@ pub struct ThreadInfo {
     pub is_agent: bool,
     /// A virtual thread.
     pub is_virtual: bool,
-    /// It was alive before the profiler could see thread starts.
+    /// It was already running when the profiler began to receive thread starts.
     pub predates_profiler: bool,
 }
 
@@ -212,7 +211,7 @@ pub struct ThreadState {
 /// A stack, innermost frame first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Trace {
-    /// The thread, or [`ThreadId::NONE`] when stacks are shared by threads.
+    /// The thread, or [`ThreadId::NONE`] if threads share stacks.
     pub thread: ThreadId,
     /// The frames, innermost first, at most the requested depth.
     pub frames: Vec<Frame>,
@@ -221,17 +220,17 @@ pub struct Trace {
 /// A monitor at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MonitorInfo {
-    /// Which.
+    /// The monitor.
     pub monitor: MonitorId,
     /// The class of the object.
     pub class: ClassId,
-    /// Who owns it.
+    /// The owner.
     pub owner: Option<ThreadId>,
     /// How often the owner entered it.
     pub entry_count: u32,
-    /// Who waits to enter.
+    /// Threads that wait to enter.
     pub waiting_to_enter: Vec<ThreadId>,
-    /// Who is in `wait` on it.
+    /// Threads that are in `wait` on it.
     pub waiting_to_be_notified: Vec<ThreadId>,
 }
 
@@ -240,13 +239,13 @@ pub struct MonitorInfo {
 pub struct ThreadStack {
     /// The thread.
     pub thread: ThreadId,
-    /// What it does.
+    /// Its state.
     pub state: ThreadState,
-    /// Where it is.
+    /// Its stack.
     pub trace: TraceId,
 }
 
-/// A method whose id is known together with its info; convenience for tables.
+/// A method id with its data.
 pub type NamedMethod = (MethodId, MethodInfo);
 
 #[cfg(test)]

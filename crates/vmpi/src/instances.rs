@@ -1,6 +1,5 @@
-//! The live objects of one class, as the VM lists them while the program runs: when and where each was
-//! made, how big it is, and, if the VM may run code of the program, what the objects say of
-//! themselves.
+//! The live objects of one class, as the VM lists them while the program runs: when and where each was allocated, how
+//! large it is, and, if the VM may run code of the program, the results of methods of the objects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,28 +8,28 @@ use crate::class_options::{ClassOptions, Share};
 use crate::content::Fill;
 use crate::ids::TraceId;
 
-/// What is requested of objects: their `toString`.
+/// Request the `toString` of objects.
 pub const TEXT: u8 = 1;
-/// Their `hashCode`.
+/// Request their `hashCode`.
 pub const HASH: u8 = 2;
-/// Which of them are equal, by `hashCode` and `equals`.
+/// Request which of them are equal, by `hashCode` and `equals`.
 pub const EQUAL: u8 = 4;
-/// Their order, by `compareTo`.
+/// Request their order, by `compareTo`.
 pub const ORDER: u8 = 8;
 
-/// Most objects that are listed.
+/// The most objects that are listed.
 pub const MOST: u32 = 50_000;
 
-/// A question. As text: `NUMBER SAMPLE ASK LIMIT CLASS`.
+/// A request. As text: `NUMBER SAMPLE ASK LIMIT CLASS`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstanceQuery {
-    /// Number of the question, which the answer repeats.
+    /// The number of the request, which the answer repeats.
     pub number: u32,
-    /// Most objects that are listed, a random sample of all.
+    /// The most objects that are listed, a random sample of all.
     pub sample: u32,
     /// What is requested of them: [`TEXT`], [`HASH`], [`EQUAL`], [`ORDER`].
     pub ask: u8,
-    /// Most characters of a text.
+    /// The most characters of a text.
     pub text_limit: u32,
     /// The class, as in Java source.
     pub class: String,
@@ -49,7 +48,7 @@ impl fmt::Display for InstanceQuery {
     }
 }
 
-/// A text that is no question.
+/// A text that is not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected NUMBER SAMPLE ASK LIMIT CLASS")]
 pub struct NoQuery;
@@ -75,65 +74,66 @@ impl FromStr for InstanceQuery {
     }
 }
 
-/// One class of the requested name.
+/// One class with the requested name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedClass {
-    /// Its loader in words; empty for the boot loader.
+    /// A description of its loader; empty for the boot loader.
     pub loader: String,
-    /// What holds for it now; `None` if its objects are not recorded any more.
+    /// Its current options; `None` if its objects are not recorded any more.
     pub options: Option<ClassOptions>,
 }
 
 /// One object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedObject {
-    /// Which of the classes.
+    /// The index of its class.
     pub class: u32,
-    /// The stack that made it.
+    /// The stack that allocated it.
     pub trace: TraceId,
-    /// When it was made, in milliseconds since 1970; at that time or a little before.
+    /// The allocation time, in milliseconds since 1970. It is exact or a little too early.
     pub born_ms: u64,
     /// Its `System.identityHashCode`.
     pub identity: i32,
     /// Its size and capacity.
     pub fill: Fill,
-    /// What it said of itself.
+    /// The results of its methods.
     pub answer: OwnAnswer,
 }
 
-/// What an object said of itself. Nothing of what it was not asked, or what it threw at.
+/// The results of an object's methods. A result is missing if it was not requested or the method threw an exception.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAnswer {
     /// `hashCode`.
     pub hash: Option<i32>,
     /// `toString`, cut to the limit.
     pub text: Option<String>,
-    /// Equal objects have one number, from 1; 0 if it was not asked.
+    /// Equal objects have the same number, from 1; 0 if not requested.
     pub group: u32,
-    /// Place in the order of `compareTo`, from 1, one for those that are equal in it; 0 if it was not asked.
+    /// The position in the order of `compareTo`, from 1; objects that compare as equal have the same position. 0 if not
+    /// requested.
     pub rank: u32,
-    /// The first thing that was thrown, in words.
+    /// A description of the first exception that was thrown.
     pub fault: Option<String>,
 }
 
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Number of the question.
+    /// The number of the request.
     pub number: u32,
-    /// Live objects that are followed.
+    /// Live objects that are tracked.
     pub objects: u64,
-    /// Code of the program may be run.
+    /// Whether code of the program may be run.
     pub own_code: bool,
-    /// What could not be asked, and why, a line each.
+    /// Requests that failed, and why, one per line.
     pub notes: Vec<String>,
-    /// The classes of the name.
+    /// The classes with this name.
     pub classes: Vec<ListedClass>,
     /// The objects, a sample of all.
     pub rows: Vec<ListedObject>,
 }
 
-/// No number.
+/// Stands for a missing number.
 const NONE: u64 = u64::MAX;
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
@@ -149,7 +149,7 @@ fn put_maybe(out: &mut Vec<u8>, text: Option<&str>) {
 }
 
 impl Listing {
-    /// The answer as bytes, its traces by their numbers in a profile.
+    /// Encodes the answer, with the numbers that traces have in a profile.
     #[must_use]
     pub fn encode(&self, serial: impl Fn(TraceId) -> u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 64 * self.rows.len());
@@ -185,8 +185,7 @@ impl Listing {
         out
     }
 
-    /// Reads what [`Listing::encode`] has written; the traces are those numbers. `None` for other
-    /// bytes.
+    /// Decodes the bytes of [`Listing::encode`]; traces have those numbers. `None` for other bytes.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Listing> {
         let mut from = Reader(bytes);
@@ -214,7 +213,7 @@ impl Listing {
     }
 }
 
-/// What of the bytes is still to be read.
+/// The remaining bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -322,7 +321,7 @@ mod tests {
         let whole = listing();
         let bytes = whole.encode(|trace| trace.0);
         assert_eq!(Listing::decode(&bytes), Some(whole.clone()));
-        // A cut between two objects is an answer with fewer of them.
+        // If the end is cut off between two objects, the rest is a valid answer with fewer objects.
         let mut shorter = whole.clone();
         shorter.rows.pop();
         let less = shorter.encode(|trace| trace.0).len();
@@ -331,7 +330,7 @@ mod tests {
             let rows = read.map(|listing| listing.rows.len());
             assert!(rows.is_none() || rows <= Some(1), "{cut} {less}");
         }
-        // What claims to be long is not allocated.
+        // A claimed length is not used for an allocation.
         let mut long = bytes;
         long[13..17].fill(0xff);
         assert_eq!(Listing::decode(&long), None);

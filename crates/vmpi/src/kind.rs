@@ -1,11 +1,9 @@
-//! The event table of the document: numbers, names, modes and what may be
-//! switched or requested.
+//! The event table of the document: numbers, names, modes, and which events may be enabled or requested.
 //!
-//! The document lists 36 events. [`EventKind::InstructionStart`] is a later
-//! addition of interface version 1.2 and is the 37th row here. Numbers are those
-//! of Sun's and IBM's headers, which agree; 10 to 32 and 36 were never given.
+//! The document lists 36 events. [`EventKind::InstructionStart`] is a later addition of interface version 1.2 and is
+//! the 37th row here. Numbers are those of Sun's and IBM's headers, which agree; 10 to 32 and 36 were never assigned.
 
-/// Set in an event's type when it answers `RequestEvent` (section 1.3).
+/// Set in the type of an event that was requested by `RequestEvent` (section 1.3).
 pub const REQUESTED_EVENT: i32 = 0x1000_0000;
 
 /// Interface version of JDK 1.2.
@@ -15,15 +13,15 @@ pub const VERSION_1_1: i32 = 0x1000_0002;
 /// The last version: adds `SuspendThreadList` and `ResumeThreadList`.
 pub const VERSION_1_2: i32 = 0x1000_0003;
 
-/// What `EnableEvent`, `DisableEvent` and `RequestEvent` answer.
+/// Results of `EnableEvent`, `DisableEvent` and `RequestEvent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Outcome {
     /// Done.
     Success = 0,
-    /// This event cannot be switched or requested, or not by this VM.
+    /// This event cannot be enabled or requested, or not in this VM.
     NotAvailable = 1,
-    /// It should have worked and did not: no such object, class or thread.
+    /// It failed: no such object, class or thread.
     Fail = -1,
 }
 
@@ -45,21 +43,20 @@ impl Outcome {
 pub enum EventMode {
     /// Multi-threaded, and a collection may start at any time.
     GcEnabled,
-    /// Multi-threaded, and object ids hold still.
+    /// Multi-threaded, and object ids do not change.
     GcDisabled,
     /// Threads are stopped: nothing may block, not even `malloc`.
     Suspended,
 }
 
-/// How far a profiler controls an event.
+/// How a profiler can control an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Switched with `EnableEvent` and `DisableEvent` only.
+    /// Only `EnableEvent` and `DisableEvent` control it.
     Switched,
-    /// Switched, and also answers `RequestEvent`: the defining events of
-    /// classes, threads and objects.
+    /// It can be enabled, and also requested with `RequestEvent`: the defining events of classes, threads and objects.
     SwitchedOrRequested,
-    /// Comes only as the answer to `RequestEvent`: the three dumps.
+    /// It is only sent after `RequestEvent`: the three dumps.
     Requested,
 }
 
@@ -76,7 +73,7 @@ macro_rules! events {
             /// Every event, by number.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The event of a number, without [`REQUESTED_EVENT`].
+            /// The event with this number, without [`REQUESTED_EVENT`].
             #[must_use]
             pub const fn from_code(code: i32) -> Option<Self> {
                 match code { $($code => Some(Self::$name),)* _ => None }
@@ -94,7 +91,7 @@ macro_rules! events {
                 match self { $(Self::$name => EventMode::$mode,)* }
             }
 
-            /// Whether it is switched, requested, or both.
+            /// Whether it is enabled, requested, or both.
             #[must_use]
             pub const fn delivery(self) -> Delivery {
                 match self { $(Self::$name => Delivery::$delivery,)* }
@@ -108,7 +105,7 @@ events! {
     MethodEntry = 1, "METHOD_ENTRY", GcEnabled, Switched;
     /// A method is entered, with its receiver.
     MethodEntry2 = 2, "METHOD_ENTRY2", GcDisabled, Switched;
-    /// A method is left, normally or by an exception.
+    /// A method returns or throws.
     MethodExit = 3, "METHOD_EXIT", GcEnabled, Switched;
     /// An object is allocated. Defines an object id.
     ObjectAlloc = 4, "OBJECT_ALLOC", GcDisabled, SwitchedOrRequested;
@@ -130,11 +127,11 @@ events! {
     ClassLoadHook = 35, "CLASS_LOAD_HOOK", GcEnabled, Switched;
     /// A snapshot of the heap.
     HeapDump = 37, "HEAP_DUMP", GcDisabled, Requested;
-    /// A JNI global reference is made. Defines its id.
+    /// A JNI global reference is created. Defines its id.
     JniGlobalRefAlloc = 38, "JNI_GLOBALREF_ALLOC", GcDisabled, Switched;
     /// A JNI global reference is deleted. Undefines its id.
     JniGlobalRefFree = 39, "JNI_GLOBALREF_FREE", GcDisabled, Switched;
-    /// A JNI weak global reference is made. Defines its id.
+    /// A JNI weak global reference is created. Defines its id.
     JniWeakGlobalRefAlloc = 40, "JNI_WEAK_GLOBALREF_ALLOC", GcDisabled, Switched;
     /// A JNI weak global reference is deleted. Undefines its id.
     JniWeakGlobalRefFree = 41, "JNI_WEAK_GLOBALREF_FREE", GcDisabled, Switched;
@@ -144,7 +141,7 @@ events! {
     ClassUnload = 43, "CLASS_UNLOAD", GcDisabled, Switched;
     /// A request for the profiler's data.
     DataDumpRequest = 44, "DATA_DUMP_REQUEST", GcEnabled, Switched;
-    /// A request that the profiler starts anew.
+    /// A request that the profiler resets its data.
     DataResetRequest = 45, "DATA_RESET_REQUEST", GcEnabled, Switched;
     /// The VM is initialised.
     JvmInitDone = 46, "JVM_INIT_DONE", GcEnabled, Switched;
@@ -158,15 +155,15 @@ events! {
     ObjectDump = 50, "OBJECT_DUMP", GcDisabled, Requested;
     /// A thread blocks at a raw monitor.
     RawMonitorContendedEnter = 51, "RAW_MONITOR_CONTENDED_ENTER", GcEnabled, Switched;
-    /// It got the raw monitor.
+    /// It has entered the raw monitor.
     RawMonitorContendedEntered = 52, "RAW_MONITOR_CONTENDED_ENTERED", GcEnabled, Switched;
-    /// A raw monitor that others wait for is left.
+    /// A thread leaves a raw monitor that others wait for.
     RawMonitorContendedExit = 53, "RAW_MONITOR_CONTENDED_EXIT", GcEnabled, Switched;
     /// A thread blocks at an object's monitor.
     MonitorContendedEnter = 54, "MONITOR_CONTENDED_ENTER", GcDisabled, Switched;
-    /// It got the monitor.
+    /// It has entered the monitor.
     MonitorContendedEntered = 55, "MONITOR_CONTENDED_ENTERED", GcDisabled, Switched;
-    /// A monitor that others wait for is left.
+    /// A thread leaves a monitor that others wait for.
     MonitorContendedExit = 56, "MONITOR_CONTENDED_EXIT", GcDisabled, Switched;
     /// A thread is about to wait on an object.
     MonitorWait = 57, "MONITOR_WAIT", GcDisabled, Switched;
@@ -180,7 +177,7 @@ events! {
     GcFinish = 61, "GC_FINISH", GcEnabled, Switched;
 }
 
-/// Entities that ids name (section 1.4).
+/// Items that ids identify (section 1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdKind {
     /// `JNIEnv *`.
@@ -198,7 +195,7 @@ pub enum IdKind {
 }
 
 impl IdKind {
-    /// Events that give an id its meaning.
+    /// Events that define an id.
     #[must_use]
     pub const fn defined_by(self) -> &'static [EventKind] {
         match self {
@@ -214,7 +211,7 @@ impl IdKind {
         }
     }
 
-    /// Events after which an id may mean something else.
+    /// Events after which an id may refer to another item.
     #[must_use]
     pub const fn undefined_by(self) -> &'static [EventKind] {
         match self {
@@ -239,7 +236,7 @@ impl EventKind {
         self as i32
     }
 
-    /// The number as it stands in an event that was requested.
+    /// The number in an event that was requested.
     #[must_use]
     pub const fn requested_code(self) -> i32 {
         self as i32 | REQUESTED_EVENT
@@ -254,8 +251,8 @@ impl EventKind {
         }
     }
 
-    /// The event of a name: the C name with or without `JVMPI_EVENT_`, in any
-    /// case, or one of the aliases that agents use.
+    /// The event with this name: the C name with or without `JVMPI_EVENT_`, in any case, or one of the aliases that
+    /// agents use.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_uppercase().replace('-', "_");
@@ -275,9 +272,8 @@ impl EventKind {
         alias.or_else(|| Self::ALL.iter().copied().find(|kind| kind.name() == name))
     }
 
-    /// Whether it may come only between `GC_START` and `GC_FINISH`. A VM that
-    /// counts references frees outside of collections and reports this in its
-    /// [`Hello`](crate::wire::Hello).
+    /// Whether it may only be sent between `GC_START` and `GC_FINISH`. A VM that counts references frees objects
+    /// outside of collections and states this in its [`Hello`](crate::wire::Hello).
     #[must_use]
     pub const fn bracketed(self) -> bool {
         matches!(self.mode(), EventMode::Suspended)

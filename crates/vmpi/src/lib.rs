@@ -1,23 +1,19 @@
-//! The vocabulary between a virtual machine and a profiler.
+//! The interface between a virtual machine and a profiler.
 //!
-//! A VM (HotSpot through JVMTI, the reference heap, a recording in a test)
-//! implements [`Vm`], the questions a profiler may ask. A profiler implements
-//! [`Profiler`] and receives [`Event`]s. Neither knows the other's insides: no
-//! JVMTI pointer, no file, no socket appears here.
+//! A VM (HotSpot through JVMTI, the reference heap, a recording in a test) implements [`Vm`], the queries that a
+//! profiler may make. A profiler implements [`Profiler`] and receives [`Event`]s. Neither depends on the implementation
+//! of the other: this crate has no JVMTI pointers, files or sockets.
 //!
-//! Three rules keep the hot paths cheap and the two sides honest:
+//! Three rules keep frequent operations cheap and data consistent:
 //!
 //! * **Definitions come first.** A [`TraceId`], [`ClassId`], [`MethodId`] or
 //!   [`ThreadId`] in an event was introduced by an earlier
 //!   [`Event::TraceDefined`], [`Event::ClassLoaded`] or
 //!   [`Event::ThreadStarted`], or can be requested with [`Vm`].
-//! * **Counts travel in batches.** Allocations, calls and samples arrive as
-//!   columns of *differences since the last batch*. Before a report the profiler
-//!   calls [`Vm::flush`], and every difference so far is delivered before it
-//!   returns.
-//! * **Ids are never reused while valid.** An id stays valid until the event that
-//!   ends it ([`Event::ClassUnloaded`], [`Event::ThreadEnded`]); traces live as
-//!   long as the VM.
+//! * **Counts are sent in batches.** Allocations, calls and samples are columns of *differences since the last batch*.
+//!   Before a report the profiler calls [`Vm::flush`], which delivers every difference so far before it returns.
+//! * **Ids are never reused while valid.** An id stays valid until the event that ends it ([`Event::ClassUnloaded`],
+//!   [`Event::ThreadEnded`]); traces stay valid as long as the VM runs.
 //!
 //! ```
 //! use vmpi::{Event, Profiler, Vm};
@@ -34,10 +30,9 @@
 //! }
 //! ```
 //!
-//! Beside the batches of [`Event`], which Tenure's profiler receives, stands the
-//! document's vocabulary in full: a [`VmEvent`] is one of its 36 events with the
-//! numbers of the C interface, and [`wire`] carries them to another process or
-//! into a file.
+//! In addition to the batches of [`Event`], which Tenure's profiler receives, this crate has all events of the
+//! document: a [`VmEvent`] is one of its 36 events with the numbers of the C interface, and [`wire`] encodes them for
+//! another process or a file.
 //!
 //! Reading order: [`ids`], [`info`], [`class_options`], [`content`], [`instances`], [`fills`], [`sample`], [`event`], [`heap`], [`vm`]; then [`kind`],
 //! [`vm_event`], [`switches`], [`mode`], [`lifetime`], [`dump`], [`wire`]; [`c_interface`]; [`budget`].

@@ -1,8 +1,7 @@
-//! Are ids used only while they live? The rules of section 1.4 as a checker.
+//! Checks the rules of section 1.4: ids are used only while they are valid.
 //!
-//! A host under test feeds every event it issues; a checker that has seen all
-//! defining events says of each use whether the id was alive. It is a slow and
-//! plain oracle, kept apart from the fast replay of `live-heap`.
+//! A host under test passes every event it issues; if the checker has received all defining events, it reports each use
+//! of an id that is not valid. It is a slow and simple oracle, independent of the fast replay of `live-heap`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,22 +17,22 @@ pub enum Violation {
     NotAlive {
         /// The event.
         event: EventKind,
-        /// What the id names.
+        /// The kind of id.
         what: &'static str,
         /// Its value.
         id: u64,
     },
-    /// An id gets a meaning while it still has one.
+    /// An id is defined while it is still valid.
     #[error("{event:?} defines {what} {id:#x}, which is alive")]
     StillAlive {
         /// The event.
         event: EventKind,
-        /// What the id names.
+        /// The kind of id.
         what: &'static str,
         /// Its value.
         id: u64,
     },
-    /// An event places an object in an arena where it is not.
+    /// An event states an arena that the object is not in.
     #[error("{event:?} puts object {id:#x} into arena {reported}, it is in {real}")]
     WrongArena {
         /// The event.
@@ -48,15 +47,15 @@ pub enum Violation {
     /// An event that belongs between `GC_START` and `GC_FINISH` comes outside.
     #[error("{0:?} comes outside a collection")]
     OutsideGc(EventKind),
-    /// An event that stops for a collection comes inside one.
+    /// An event that must not be sent during a collection is sent during one.
     #[error("{0:?} comes inside a collection")]
     InsideGc(EventKind),
-    /// A collection's events come on more than one thread.
+    /// The events of a collection are sent on more than one thread.
     #[error("{0:?} comes on another thread than the collection's start")]
     OtherThread(EventKind),
 }
 
-/// Which ids are alive.
+/// The valid ids.
 #[derive(Clone, Debug, Default)]
 pub struct Lifetimes {
     frees_outside_gc: bool,
@@ -70,7 +69,7 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Nothing is alive. A VM that counts references may free at any time.
+    /// A checker without valid ids. A VM that counts references may free at any time.
     #[must_use]
     pub fn new(frees_outside_gc: bool) -> Self {
         Self {
@@ -79,23 +78,23 @@ impl Lifetimes {
         }
     }
 
-    /// The objects that are alive, by id, with their arenas.
+    /// The objects with valid ids, with their arenas.
     #[must_use]
     pub fn objects(&self) -> &HashMap<ObjectHandle, ArenaId> {
         &self.objects
     }
 
-    /// Whether a collection is under way.
+    /// Whether a collection is in progress.
     #[must_use]
     pub fn in_gc(&self) -> bool {
         self.gc.is_some()
     }
 
-    /// Takes one event.
+    /// Checks one event.
     ///
     /// # Errors
-    /// The first rule it breaks. A requested event defines nothing anew and is
-    /// only asked whether what it describes is alive.
+    /// The first rule it breaks. A requested event defines no ids; it is only checked whether the item that it
+    /// describes is valid.
     pub fn check(&mut self, event: &VmEvent) -> Result<(), Violation> {
         let kind = event.body.kind();
         if event.requested {

@@ -1,9 +1,8 @@
 //! The three modes of section 1.5 as types.
 //!
-//! A profiler gets a [`Running`] VM. Disabling collections borrows it, so while
-//! a [`GcDisabled`] exists nothing that could collect or allocate can be called;
-//! suspending a thread borrows that again. Leaving a mode is dropping its value,
-//! in the order that nested calls require.
+//! A profiler gets a [`Running`] VM. Disabling collections borrows it, so while a [`GcDisabled`] exists no function can
+//! be called that could collect or allocate; suspending a thread borrows the [`GcDisabled`]. Dropping a value leaves
+//! its mode, in the order that nested calls require.
 //!
 //! ```compile_fail
 //! # fn f<H: vmpi::mode::Host>(vm: &mut vmpi::mode::Running<'_, H>) {
@@ -42,7 +41,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// The event that answers.
+    /// The event that is sent.
     #[must_use]
     pub fn kind(self) -> EventKind {
         match self {
@@ -55,9 +54,8 @@ impl Request {
         }
     }
 
-    /// The request of an event by its kind and the object it is about, as
-    /// `RequestEvent` and the socket's command have it; `None` if the kind cannot
-    /// be requested. A heap dump is of the full level.
+    /// The request for an event by its kind and object, as `RequestEvent` and the socket's command have it; `None` if
+    /// the kind cannot be requested. A heap dump has the full level.
     #[must_use]
     pub fn new(kind: EventKind, object: ObjectHandle) -> Option<Self> {
         Some(match kind {
@@ -72,15 +70,14 @@ impl Request {
     }
 }
 
-/// What a VM offers below the modes. A profiler does not call this but the
-/// types of this module, which allow each call only where it is safe.
+/// The functions of a VM that the modes are built on. A profiler does not call these but the types of this module,
+/// which allow each call only where it is safe.
 pub trait Host {
-    /// Switches an event.
+    /// Enables or disables an event.
     fn switch(&mut self, kind: EventKind, on: bool) -> Outcome;
-    /// Answers a request by handing one event, with its requested bit, to `sink`
-    /// before it returns.
+    /// Handles a request by passing one event, with its requested bit, to `sink` before it returns.
     fn request(&mut self, request: Request, sink: &mut dyn FnMut(VmEvent)) -> Outcome;
-    /// Holds collections off; calls nest.
+    /// Prevents collections; calls nest.
     fn disable_gc(&mut self);
     /// Undoes one [`disable_gc`](Self::disable_gc).
     fn enable_gc(&mut self);
@@ -107,7 +104,7 @@ pub trait Host {
 #[derive(Debug)]
 pub struct Running<'h, H: Host>(&'h mut H);
 
-/// Multi-threaded, collections disabled. Object ids hold still.
+/// Multi-threaded, collections disabled. Object ids do not change.
 #[derive(Debug)]
 pub struct GcDisabled<'h, H: Host>(&'h mut H);
 
@@ -124,7 +121,7 @@ impl<'h, H: Host> Running<'h, H> {
         Self(host)
     }
 
-    /// Switches an event on or off.
+    /// Enables or disables an event.
     pub fn switch(&mut self, kind: EventKind, on: bool) -> Outcome {
         self.0.switch(kind, on)
     }
@@ -134,7 +131,7 @@ impl<'h, H: Host> Running<'h, H> {
         self.0.run_gc();
     }
 
-    /// Requests a monitor dump, which names no object the caller must hold on to.
+    /// Requests a monitor dump, which is allowed in this mode because it needs no valid object id.
     pub fn monitor_dump(&mut self, sink: &mut dyn FnMut(VmEvent)) -> Outcome {
         self.0.request(Request::MonitorDump, sink)
     }
@@ -151,12 +148,12 @@ impl<'h, H: Host> GcDisabled<'h, H> {
         Self(host)
     }
 
-    /// Disables collections once more; they nest.
+    /// Disables collections once more; calls nest.
     pub fn gc_disabled(&mut self) -> GcDisabled<'_, H> {
         GcDisabled::enter(self.0)
     }
 
-    /// Requests an event once. Its object id is safe here.
+    /// Requests an event once. Its object id cannot change in this mode.
     pub fn request(&mut self, request: Request, sink: &mut dyn FnMut(VmEvent)) -> Outcome {
         self.0.request(request, sink)
     }
@@ -173,8 +170,8 @@ impl<'h, H: Host> GcDisabled<'h, H> {
         self.0.method_class(method)
     }
 
-    /// Suspends threads until the result is dropped; those that are gone are
-    /// left out. Collections stay disabled for as long, as JDK 1.2 asks.
+    /// Suspends threads until the result is dropped; threads that have ended are left out. Collections stay disabled
+    /// meanwhile, as JDK 1.2 requires.
     pub fn suspend(&mut self, threads: &[EnvId]) -> Suspended<'_, H> {
         let mut stopped = threads.to_vec();
         stopped.retain(|env| self.0.suspend(*env) == Outcome::Success);
@@ -198,7 +195,7 @@ impl<H: Host> Suspended<'_, H> {
         &self.threads
     }
 
-    /// What a thread does.
+    /// The status of a thread.
     #[must_use]
     pub fn status(&self, env: EnvId) -> Option<i32> {
         self.host.thread_status(env)

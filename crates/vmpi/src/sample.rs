@@ -1,6 +1,6 @@
-//! A random sample of objects whose number is not known before.
+//! A random sample of objects whose number is not known in advance.
 
-/// Keeps so many of what it is given, each with the same chance (Algorithm R of Vitter, 1985). The same
+/// Keeps a fixed number of the added objects, each with the same probability (Algorithm R of Vitter, 1985). The same
 /// seed gives the same sample.
 #[derive(Clone, Debug)]
 pub struct FairSample<T> {
@@ -11,7 +11,7 @@ pub struct FairSample<T> {
 }
 
 impl<T> FairSample<T> {
-    /// Keeps `most` at most.
+    /// A sample of at most `most` objects.
     #[must_use]
     pub fn new(most: usize, seed: u32) -> Self {
         Self {
@@ -22,22 +22,21 @@ impl<T> FairSample<T> {
         }
     }
 
-    /// One more.
+    /// Adds one object.
     pub fn add(&mut self, one: T) {
         self.seen += 1;
         if self.chosen.len() < self.most {
             self.chosen.push(one);
             return;
         }
-        // The nth replaces one of those kept with chance most / n.
+        // The nth object replaces one of those kept with the probability most / n.
         let at = usize::try_from(self.next() % self.seen).unwrap_or(usize::MAX);
         if let Some(slot) = self.chosen.get_mut(at) {
             *slot = one;
         }
     }
 
-    /// The next number of SplitMix64: near seeds, too, give numbers that have nothing in common. A fair
-    /// choice needs no secret.
+    /// The next number of SplitMix64: similar seeds, too, give unrelated numbers. The sample need not be unpredictable.
     fn next(&mut self) -> u64 {
         self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.noise ^ self.noise >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -45,7 +44,7 @@ impl<T> FairSample<T> {
         mixed ^ mixed >> 31
     }
 
-    /// How many there were, and those that were kept, in no order.
+    /// The number of objects added, and those that were kept, in no particular order.
     #[must_use]
     pub fn done(self) -> (u64, Vec<T>) {
         (self.seen, self.chosen)

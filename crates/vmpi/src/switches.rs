@@ -1,5 +1,4 @@
-//! Which events are on: the rules of `EnableEvent`, `DisableEvent` and
-//! `RequestEvent` (section 2 of the document).
+//! Which events are enabled: the rules of `EnableEvent`, `DisableEvent` and `RequestEvent` (section 2 of the document).
 
 use crate::kind::{Delivery, EventKind, Outcome};
 
@@ -11,7 +10,7 @@ impl Switches {
     /// All disabled.
     pub const NONE: Self = Self(0);
 
-    /// Every event that can be switched is on.
+    /// Every event that can be enabled.
     #[must_use]
     pub fn all() -> Self {
         let mut all = Self::NONE;
@@ -27,7 +26,7 @@ impl Switches {
         self.0 >> (kind as u32) & 1 == 1
     }
 
-    /// Switches an event. The dumps answer [`Outcome::NotAvailable`], always.
+    /// Enables or disables an event. For dumps the result is always [`Outcome::NotAvailable`].
     pub fn set(&mut self, kind: EventKind, on: bool) -> Outcome {
         if kind.delivery() == Delivery::Requested {
             return Outcome::NotAvailable;
@@ -40,14 +39,13 @@ impl Switches {
         Outcome::Success
     }
 
-    /// Switches an event by its number. Numbers that are no event of the
-    /// document, IBM's extensions for instance, are not available.
+    /// Enables or disables an event by its number. Numbers that are not in the document, such as IBM's extensions, are
+    /// not available.
     pub fn set_code(&mut self, code: i32, on: bool) -> Outcome {
         EventKind::from_code(code).map_or(Outcome::NotAvailable, |kind| self.set(kind, on))
     }
 
-    /// Whether `RequestEvent` may request this event; if not, the answer is
-    /// [`Outcome::NotAvailable`].
+    /// Whether `RequestEvent` may request this event; if not, its result is [`Outcome::NotAvailable`].
     #[must_use]
     pub fn may_request(kind: EventKind) -> bool {
         kind.delivery() != Delivery::Switched

@@ -1,4 +1,4 @@
-//! The two interfaces: what a profiler may ask, and the events it receives.
+//! The two interfaces: the queries of a profiler, and the events it receives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +14,7 @@ use crate::info::{
 use crate::instances::InstanceQuery;
 use crate::references::References;
 
-/// Why a question has no answer. None of these ends a profile: the part is left
-/// out and the profile reports this.
+/// Why a query failed. None of these ends a profile: the part is left out and the profile reports this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmError {
@@ -25,26 +24,25 @@ pub enum VmError {
     /// The id is not, or no longer, valid.
     #[error("no such {0}")]
     Gone(&'static str),
-    /// The question came before initialisation or after death.
+    /// The query was made before initialization or after the VM's end.
     #[error("not possible before the VM is up or after it has ended")]
     WrongPhase,
-    /// The VM gave an error of its own.
+    /// The VM returned an error.
     #[error("{function} failed: {reason}")]
     Failed {
         /// What was called.
         function: &'static str,
-        /// What it said.
+        /// The VM's description of the error.
         reason: String,
     },
 }
 
-/// The heap in four numbers, for HEAP SUMMARY. 64 bits wide: the original's 32
-/// wrapped.
+/// The heap in four numbers, for HEAP SUMMARY. They have 64 bits, because the original's 32 bits overflowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapSummary {
-    /// Bytes of objects not yet known dead.
+    /// Bytes of objects that are not known to be freed.
     pub live_bytes: u64,
-    /// Objects not yet known dead.
+    /// Objects that are not known to be freed.
     pub live_objects: u64,
     /// Bytes allocated since the profile began.
     pub allocated_bytes: u64,
@@ -52,34 +50,34 @@ pub struct HeapSummary {
     pub allocated_objects: u64,
 }
 
-/// What a profiler may ask of a VM. All calls are answered on the caller's
-/// thread; those marked *stops* hold all application threads meanwhile.
+/// The queries of a profiler. All calls run on the caller's thread; those marked *stops* stop all application threads
+/// meanwhile.
 ///
-/// The asker may hold its own locks while asking, with one exception:
-/// [`flush`](Vm::flush) notifies, so it returns events instead of calling back.
+/// The caller may hold its own locks during a query. [`flush`](Vm::flush) passes events to its `sink` and does not call
+/// [`Profiler::notify`].
 pub trait Vm {
     /// The VM as a whole.
     fn info(&self) -> &VmInfo;
 
-    /// What a class is. Answers for unloaded classes too.
+    /// Data of a class, also of an unloaded one.
     fn class(&self, class: ClassId) -> Result<ClassInfo, VmError>;
-    /// Where a class comes from, if the VM says it.
+    /// The origin of a class, if the VM provides it.
     fn place(&self, class: ClassId) -> Result<ClassPlace, VmError> {
         let _ = class;
         Err(VmError::Unsupported("place of classes"))
     }
     /// The fields a class declares itself, in class file order.
     fn fields(&self, class: ClassId) -> Result<Vec<FieldInfo>, VmError>;
-    /// What a method is. Answers for methods of unloaded classes too.
+    /// Data of a method, also of an unloaded class.
     fn method(&self, method: MethodId) -> Result<MethodInfo, VmError>;
     /// The line number table, sorted by `start`; empty when the class has none.
     fn lines(&self, method: MethodId) -> Result<Vec<LineEntry>, VmError>;
-    /// What a trace stands for.
+    /// The stack of a trace.
     fn trace(&self, trace: TraceId) -> Result<Trace, VmError>;
 
     /// All live threads, agent threads included.
     fn threads(&self) -> Result<Vec<ThreadId>, VmError>;
-    /// Who a thread is. Answers for ended threads too.
+    /// Data of a thread, also of an ended one.
     fn thread(&self, thread: ThreadId) -> Result<ThreadInfo, VmError>;
     /// Stack of one thread, innermost frame first, at most `depth` frames.
     fn stack(&self, thread: ThreadId, depth: u32) -> Result<Vec<Frame>, VmError>;
@@ -91,24 +89,22 @@ pub trait Vm {
 
     /// Walks the heap, objects reachable from roots. *Stops.*
     fn walk_heap(&self, visitor: &mut dyn HeapVisitor) -> Result<(), VmError>;
-    /// Collects garbage and lets the VM write its own HPROF dump to a file that does
-    /// not exist yet; ids in it are addresses, and the answer says what is at them.
-    /// *Stops.*
+    /// Collects garbage and makes the VM write its own HPROF dump to a file that does not exist yet. Ids in it are
+    /// addresses; the result contains the objects at these addresses. *Stops.*
     fn native_dump(&self, path: &Path) -> Result<NativeDump, VmError>;
-    /// Counts kept by the VM side; allocation counts are those of the batches
-    /// delivered so far.
+    /// Counts of the VM side; allocation counts include the batches delivered so far.
     fn heap_summary(&self) -> Result<HeapSummary, VmError>;
     /// The global references of native code, if they are recorded.
     fn references(&self) -> Result<References, VmError> {
         Err(VmError::Unsupported("record of JNI references"))
     }
-    /// Collects garbage and waits for the end of it. *Stops.*
+    /// Collects garbage and waits until the collection has ended. *Stops.*
     fn force_gc(&self) -> Result<(), VmError>;
 
     /// Delivers to `sink` every difference (allocations, frees, costs, samples)
     /// gathered since the last flush, with the definitions they need.
     fn flush(&self, sink: &mut dyn FnMut(&Event<'_>)) -> Result<(), VmError>;
-    /// Switches one source of events on or off, as a socket command may ask.
+    /// Enables or disables one source of events, for a socket command.
     fn control(&self, request: Control) -> Result<(), VmError>;
 
     /// Nanoseconds since the agent was loaded, monotonic.
@@ -127,7 +123,7 @@ pub trait Vm {
     }
 }
 
-/// A change asked of the VM side while it runs.
+/// A change of what the VM side records while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control {
@@ -142,17 +138,17 @@ pub enum Control {
     },
     /// Depth of stacks from now on.
     Depth(u32),
-    /// Allocations and frees from now on are those of objects made from now on.
+    /// From now on, report only allocations and frees of objects that are allocated from now on.
     ClearAllocations,
-    /// Report contention of monitors, or no longer.
+    /// Start or stop reporting contention of monitors.
     Monitors(bool),
     /// What is recorded of each class from now on.
     Classes(Arc<Rules>),
-    /// Code of the program may be run to answer what is asked of its objects, or no longer.
+    /// Allow or forbid running code of the program for requests about its objects.
     OwnCode(bool),
     /// List the live objects of a class; the answer is [`Event::Instances`].
     Instances(InstanceQuery),
-    /// Read how big and how full all live objects are; the answer with this number is [`Event::Fills`].
+    /// Read how large and how full all live objects are; the answer with this number is [`Event::Fills`].
     Fills(u32),
 }
 
@@ -160,7 +156,7 @@ pub enum Control {
 /// a lock), so an implementation needs no locks of its own, must not block on
 /// I/O for long, and must not panic.
 pub trait Profiler: Send {
-    /// Something happened. `vm` may be asked from inside.
+    /// Receives one event. The implementation may query `vm`.
     fn notify(&mut self, vm: &dyn Vm, event: &Event<'_>);
 }
 

@@ -1,15 +1,14 @@
 //! One event of the document with its data.
 //!
-//! Frequent events are small and plain; rare ones own what they carry, so that
-//! an event outlives the buffer it came in. Units and meanings follow section 3
-//! of the document; additions of this crate are marked.
+//! Frequent events are small and plain; rare ones own their data, so that an event is valid longer than the buffer it
+//! was read from. Units and meanings are those of section 3 of the document; additions of this crate are marked.
 
 use crate::event::GcKind;
 use crate::ids::{ArenaId, ObjectHandle, TraceId};
 use crate::info::BasicType;
 use crate::kind::EventKind;
 
-/// Makes one id newtype over 64 bits, pointers in the C interface.
+/// Defines one id type of 64 bits, for pointers in the C interface.
 macro_rules! pointer_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -19,7 +18,7 @@ macro_rules! pointer_id {
 }
 
 pointer_id! {
-    /// A thread as the interface names it (`JNIEnv *`); 0 is "no thread".
+    /// A thread as the interface identifies it (`JNIEnv *`); 0 is "no thread".
     EnvId
 }
 pointer_id! {
@@ -35,19 +34,19 @@ pointer_id! {
     RawMonitorId
 }
 
-/// An object is allocated, or was and is being described on request.
+/// An object is allocated, or an existing one is described on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectAlloc {
-    /// Its id from now on.
+    /// Its new id.
     pub object: ObjectHandle,
-    /// Its class; of an array of objects the element class, of a primitive array
-    /// and of the class of classes null.
+    /// Its class; the element class for an array of objects, null for a primitive array and for `java.lang.Class`
+    /// itself.
     pub class: ObjectHandle,
     /// Its size in bytes.
     pub size: u64,
-    /// Where it lies.
+    /// Its arena.
     pub arena: ArenaId,
-    /// The stack that allocated it, an addition; [`TraceId::EMPTY`] if not kept.
+    /// The stack that allocated it, an addition; [`TraceId::EMPTY`] if it is not recorded.
     pub trace: TraceId,
     /// The element type, if it is an array.
     pub array: Option<BasicType>,
@@ -56,11 +55,11 @@ pub struct ObjectAlloc {
 /// An object gets a new id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectMove {
-    /// The id that ends.
+    /// The old id.
     pub object: ObjectHandle,
     /// The arena it leaves.
     pub arena: ArenaId,
-    /// The id that begins.
+    /// The new id.
     pub new_object: ObjectHandle,
     /// The arena it enters, perhaps the same.
     pub new_arena: ArenaId,
@@ -97,7 +96,7 @@ pub struct ClassLoad {
     pub class: ObjectHandle,
     /// Its name with dots.
     pub name: String,
-    /// The source file, empty if the class names none.
+    /// The source file, empty if the class states none.
     pub source: String,
     /// How many interfaces it implements directly.
     pub interfaces: u32,
@@ -129,7 +128,7 @@ pub struct ThreadStart {
 pub struct CompiledMethod {
     /// The method.
     pub method: JMethodId,
-    /// Where its code lies.
+    /// The address of its code.
     pub address: u64,
     /// Bytes of code.
     pub size: u32,
@@ -146,7 +145,7 @@ pub enum Operand {
     If(bool),
     /// A `tableswitch`.
     TableSwitch {
-        /// The value switched on.
+        /// The value of the switch.
         key: i32,
         /// The lowest case.
         low: i32,
@@ -174,7 +173,7 @@ pub struct CallFrame {
 /// A stack, callee first (section 5, `JVMPI_CallTrace`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallTrace {
-    /// Whose.
+    /// Its thread.
     pub env: EnvId,
     /// Its frames.
     pub frames: Vec<CallFrame>,
@@ -213,7 +212,7 @@ pub struct HeapDump {
     pub level: DumpLevel,
     /// The records.
     pub data: Vec<u8>,
-    /// Stacks that hold roots.
+    /// Stacks that contain roots.
     pub traces: Vec<CallTrace>,
 }
 
@@ -233,9 +232,9 @@ pub struct MonitorDump {
 pub struct GcInfo {
     /// Objects in use.
     pub used_objects: u64,
-    /// Bytes they take.
+    /// Bytes in use.
     pub used_space: u64,
-    /// Bytes there are for objects.
+    /// Bytes available for objects.
     pub total_space: u64,
 }
 
@@ -257,13 +256,13 @@ pub mod thread_status {
 pub mod priority {
     /// The lowest.
     pub const MINIMUM: i32 = 1;
-    /// The usual.
+    /// The default.
     pub const NORMAL: i32 = 5;
     /// The highest.
     pub const MAXIMUM: i32 = 10;
 }
 
-/// What happened: one variant for each [`EventKind`].
+/// The kind and the data of an event: one variant for each [`EventKind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // Fields are named as in the document and typed by their ids.
 pub enum Body {
@@ -350,7 +349,7 @@ pub enum Body {
     MonitorContendedExit {
         object: ObjectHandle,
     },
-    /// A null object is `Thread.sleep`; a timeout of 0 is for ever.
+    /// A null object means `Thread.sleep`; a timeout of 0 means no limit.
     MonitorWait {
         object: ObjectHandle,
         timeout_ms: i64,
@@ -368,7 +367,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Which event this is.
+    /// The kind of this event.
     #[must_use]
     pub fn kind(&self) -> EventKind {
         use EventKind as K;
@@ -419,9 +418,9 @@ impl Body {
 pub struct VmEvent {
     /// The thread in which it happened.
     pub env: EnvId,
-    /// Whether it answers a `RequestEvent`.
+    /// Whether it was requested by `RequestEvent`.
     pub requested: bool,
-    /// What happened.
+    /// The kind and the data.
     pub body: Body,
 }
 

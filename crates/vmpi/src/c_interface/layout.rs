@@ -27,7 +27,7 @@ pub const FAIL: i32 = kind::Outcome::Fail as i32;
 /// `JVMPI_REQUESTED_EVENT`.
 pub const REQUESTED: i32 = kind::REQUESTED_EVENT;
 
-/// Event types, as patterns of `match` need them.
+/// Event types as constants, because patterns of `match` need them.
 pub mod event {
     use crate::kind::EventKind as Kind;
 
@@ -66,7 +66,7 @@ pub mod event {
     pub const GC_FINISH: i32 = Kind::GcFinish.code();
 }
 
-/// An object's name towards the agent; 0 is `NULL`.
+/// The id of an object for the agent; 0 is `NULL`.
 pub type ObjectId = usize;
 
 /// `JVMPI_Field`.
@@ -262,11 +262,11 @@ pub struct GlobalRef {
     pub reference: ReferencePtr,
 }
 
-/// What an event carries.
+/// The data of an event.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union Payload {
-    /// Nothing, or the whole as words.
+    /// No data, or all data as words.
     pub words: [usize; 9],
     pub class_load: ClassLoad,
     pub class_load_hook: ClassLoadHook,
@@ -276,7 +276,7 @@ pub union Payload {
     pub arena: i32,
     pub obj_alloc: ObjAlloc,
     pub obj_move: ObjMove,
-    /// Every payload that is one object: `obj_free`, `class_unload`, `monitor`.
+    /// All payloads that are one object: `obj_free`, `class_unload`, `monitor`.
     pub object: ObjectId,
     pub gc_info: GcInfo,
     /// `method`, `compiled_method_unload`.
@@ -305,9 +305,9 @@ pub struct Event {
     pub payload: Payload,
 }
 
-/// What the agent gives for [`Interface::notify`].
+/// The function that the agent sets as [`Interface::notify`].
 pub type Notify = extern "C" fn(*mut Event);
-/// What the agent gives to `CreateSystemThread`.
+/// The function that the agent passes to `CreateSystemThread`.
 pub type ThreadFn = extern "C" fn(*mut c_void);
 
 /// `JVMPI_Interface`.
@@ -315,7 +315,7 @@ pub type ThreadFn = extern "C" fn(*mut c_void);
 #[repr(C)]
 pub struct Interface {
     pub version: i32,
-    /// Written by the agent at any time.
+    /// The agent may write this at any time.
     pub notify: Option<Notify>,
     pub enable_event: extern "C" fn(i32, *mut c_void) -> i32,
     pub disable_event: extern "C" fn(i32, *mut c_void) -> i32,
@@ -353,7 +353,7 @@ impl std::fmt::Debug for Payload {
     }
 }
 
-/// An [`Interface`] of the functions that are in scope where this stands, by the names of its fields.
+/// An [`Interface`] of the functions that are in scope at the call and have the names of its fields.
 #[macro_export]
 macro_rules! jvmpi_functions {
     () => {

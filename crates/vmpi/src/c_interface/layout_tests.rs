@@ -2,7 +2,7 @@ use std::process::Command;
 
 use super::*;
 
-/// Sizes and offsets as this crate has them, as C expressions and numbers.
+/// Sizes and offsets in this crate, as C expressions and numbers.
 fn ours() -> Vec<(String, usize)> {
     let mut rows: Vec<(String, usize)> = vec![
         ("sizeof(JVMPI_Interface)".into(), size_of::<Interface>()),

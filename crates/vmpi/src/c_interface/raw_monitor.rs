@@ -1,5 +1,5 @@
-//! Raw monitors: JVMTI's cannot be made before the VM is up, and do not report when
-//! they are contended. A handle is a number, so a wrong one is found out.
+//! Raw monitors. JVMTI's cannot be used here: they cannot be created before the VM is initialized, and do not report
+//! contention. A handle is a number, so an invalid one is detected.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use locks::{Condvar, Mutex, MutexGuard, Rank, RwLock};
 
 use super::layout::event;
 
-/// What names a thread here: its `JNIEnv *`, or for native threads without one a
-/// number of its own.
+/// The identity of a thread: its `JNIEnv *`, or another unique number for native threads without one.
 pub type Owner = usize;
 
 #[derive(Debug, Default)]
@@ -42,17 +41,17 @@ pub struct Usage {
     pub name: *const std::ffi::c_char,
     /// Its handle.
     pub id: usize,
-    /// Who owns it, 0 for no one.
+    /// The owner, 0 for none.
     pub owner: Owner,
     /// How often the owner entered it.
     pub count: u32,
-    /// Who blocks at its entrance.
+    /// Threads blocked at its entrance.
     pub entering: Vec<Owner>,
-    /// Who waits to be notified.
+    /// Threads that wait to be notified.
     pub waiting: Vec<Owner>,
 }
 
-/// All raw monitors, by handle: place in the list and one.
+/// All raw monitors, by handle: index in the list plus one.
 #[derive(Debug)]
 pub struct RawMonitors(RwLock<Vec<Option<Arc<RawMonitor>>>>);
 
@@ -99,8 +98,7 @@ impl RawMonitor {
         }
     }
 
-    /// Blocks until the monitor is free and takes it; `me` is in the list of those
-    /// entering until then.
+    /// Blocks until the monitor is free and enters it; until then `me` is in the list of entering threads.
     fn take<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -133,7 +131,7 @@ impl RawMonitor {
         }
     }
 
-    /// Gives the monitor up until notified or `ms` have passed (0: for ever).
+    /// Releases the monitor until notified or `ms` have passed (0: without limit).
     fn wait(&self, me: Owner, ms: i64) {
         let mut state = self.state.lock();
         if state.owner != Some(me) {
@@ -174,7 +172,7 @@ impl RawMonitor {
         }
     }
 
-    /// Wakes all who wait: the monitor is going.
+    /// Wakes all waiting threads, because the monitor is being destroyed.
     fn release(&self) {
         let mut state = self.state.lock();
         state.notified += 1;
@@ -186,7 +184,7 @@ impl RawMonitor {
 }
 
 impl RawMonitors {
-    /// Makes a monitor; its handle.
+    /// Creates a monitor; returns its handle.
     pub fn create(&self, name: CString) -> usize {
         let monitor = Arc::new(RawMonitor {
             name,
@@ -204,35 +202,35 @@ impl RawMonitors {
         all.get(id.wrapping_sub(1))?.clone()
     }
 
-    /// Enters. Wrong handles do nothing, here and below.
+    /// Enters. Here and below, invalid handles have no effect.
     pub fn enter(&self, id: usize, me: Owner, emit: Emit<'_>) {
         if let Some(monitor) = self.find(id) {
             monitor.enter(me, emit);
         }
     }
 
-    /// Leaves; an exit by another than the owner does nothing.
+    /// Leaves; has no effect if the caller is not the owner.
     pub fn exit(&self, id: usize, me: Owner, emit: Emit<'_>) {
         if let Some(monitor) = self.find(id) {
             monitor.exit(me, emit);
         }
     }
 
-    /// Gives the monitor up until notified or `ms` have passed, 0 for ever.
+    /// Releases the monitor until notified or `ms` have passed, 0 without limit.
     pub fn wait(&self, id: usize, me: Owner, ms: i64) {
         if let Some(monitor) = self.find(id) {
             monitor.wait(me, ms);
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self, id: usize, me: Owner) {
         if let Some(monitor) = self.find(id) {
             monitor.notify_all(me);
         }
     }
 
-    /// Ends a monitor; threads that wait for it continue.
+    /// Destroys a monitor; threads that wait for it continue.
     pub fn destroy(&self, id: usize) {
         let mut all = self.0.write();
         let gone = all.get_mut(id.wrapping_sub(1)).and_then(Option::take);

@@ -103,7 +103,7 @@ fn waiting_gives_the_monitor_up_and_takes_it_back() {
         assert_eq!(waiter.join().unwrap(), [(2, 2)]);
     });
     monitors.enter(id, 1, &silent);
-    monitors.wait(id, 1, 5); // the time runs out
+    monitors.wait(id, 1, 5); // until the timeout
     monitors.exit(id, 1, &silent);
 }
 
@@ -117,7 +117,7 @@ fn wrong_and_destroyed_handles_do_nothing() {
         while !is_blocked {
             monitors.used(|usage| is_blocked = usage.entering == [2]);
         }
-        monitors.destroy(id); // the thread that waits continues
+        monitors.destroy(id); // the waiting thread continues
     });
     for wrong in [0, id, 99, usize::MAX] {
         monitors.enter(wrong, 1, &silent);

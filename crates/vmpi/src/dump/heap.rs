@@ -79,7 +79,7 @@ pub struct ClassDump {
 pub enum HeapRecord {
     /// A root.
     Root {
-        /// The object that is kept.
+        /// The object that is kept alive.
         object: ObjectHandle,
         /// Why.
         why: RootKind,
@@ -112,7 +112,7 @@ pub enum HeapRecord {
         element: BasicType,
         /// How many there are.
         len: u32,
-        /// The elements, high byte first; empty in a dump of level 1.
+        /// The elements in big-endian order; empty in a dump of level 1.
         data: Vec<u8>,
     },
 }
@@ -128,7 +128,7 @@ pub fn encode_ids(records: &[IdRecord], layout: IdLayout) -> Vec<u8> {
     out
 }
 
-/// The records of a dump of level 0; those before the damage, if there is one.
+/// The records of a dump of level 0; if it is damaged, those before the damage.
 #[must_use]
 pub fn decode_ids(bytes: &[u8], layout: IdLayout) -> (Vec<IdRecord>, Option<Damage>) {
     let mut cursor = Cursor::new(bytes, layout);
@@ -144,9 +144,8 @@ pub fn decode_ids(bytes: &[u8], layout: IdLayout) -> (Vec<IdRecord>, Option<Dama
     })
 }
 
-/// Appends one record to a dump of level 1 or 2. A record given in full is cut
-/// to its references for level 1, but instance bytes are the caller's affair
-/// ([`field_bytes`](super::field_bytes)).
+/// Appends one record to a dump of level 1 or 2. For level 1, a complete record is reduced to its references, but the
+/// caller must reduce instance bytes ([`field_bytes`](super::field_bytes)).
 pub fn encode(out: &mut Vec<u8>, record: &HeapRecord, level: DumpLevel, layout: IdLayout) {
     let full = level == DumpLevel::Values;
     match record {
@@ -236,8 +235,8 @@ fn encode_root(out: &mut Vec<u8>, object: ObjectHandle, why: RootKind, layout: I
     }
 }
 
-/// The records of a dump of level 1 or 2, or of an object dump (which is of
-/// level 2); those before the damage, if there is one.
+/// The records of a dump of level 1 or 2, or of an object dump (which is of level 2); if it is damaged, those before
+/// the damage.
 #[must_use]
 pub fn decode(
     bytes: &[u8],

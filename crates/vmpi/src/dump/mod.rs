@@ -1,11 +1,10 @@
-//! The dump buffers of section 4: heap dumps of three levels, the dump of one
-//! object, and the monitor dump; both directions.
+//! The dump buffers of section 4: heap dumps of three levels, the dump of one object, and the monitor dump. All can be
+//! written and read.
 //!
-//! Ids and pointers stand in the width and byte order of the dumped process (as
-//! its [`Hello`](crate::wire::Hello) says); counts and values are high byte first.
-//! Two things the document leaves to its reader: a class record has no count of
-//! interfaces or statics, these come from the class's `CLASS_LOAD` ([`Shapes`]);
-//! and instance bytes have a length but no types.
+//! Ids and pointers have the width and byte order of the dumped process (stated in its [`Hello`](crate::wire::Hello));
+//! counts and values are big-endian. Two items are missing in the document and must come from elsewhere: a class record
+//! has no count of interfaces or statics, which come from the class's `CLASS_LOAD` ([`Shapes`]); and instance bytes
+//! have a length but no types.
 
 pub mod heap;
 pub mod monitor;
@@ -31,13 +30,13 @@ pub struct IdLayout {
 }
 
 impl IdLayout {
-    /// That of this process.
+    /// The layout of this process.
     pub const NATIVE: Self = Self {
         width: size_of::<usize>() as u8,
         order: ByteOrder::NATIVE,
     };
 
-    /// That which a stream's first frame states.
+    /// The layout that the first frame of a stream states.
     #[must_use]
     pub fn of(hello: &Hello) -> Self {
         Self {
@@ -55,7 +54,7 @@ impl IdLayout {
     }
 }
 
-/// What a reader of class records must know of classes.
+/// The data about classes that a reader of class records needs.
 pub trait Shapes {
     /// How many interfaces a class implements directly.
     fn interfaces(&self, class: ObjectHandle) -> Option<u32>;
@@ -77,7 +76,7 @@ impl Shapes for HashMap<ObjectHandle, ClassLoad> {
     }
 }
 
-/// A class of which nothing is known has no interfaces and no statics.
+/// An unknown class has no interfaces and no statics.
 impl Shapes for () {
     fn interfaces(&self, _class: ObjectHandle) -> Option<u32> {
         Some(0)
@@ -88,7 +87,7 @@ impl Shapes for () {
     }
 }
 
-/// Reads a dump buffer and knows where it stands.
+/// Reads a dump buffer and tracks its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -154,7 +153,7 @@ impl<'a> Cursor<'a> {
         self.id(what).map(ObjectHandle)
     }
 
-    /// A list of so many ids; the count is believed only as far as bytes go.
+    /// A list of this many ids; memory is allocated only for as many as the remaining bytes allow.
     pub(crate) fn ids(&mut self, count: u32, what: &str) -> Result<Vec<u64>, Damage> {
         let need = (count as usize).saturating_mul(usize::from(self.layout.width));
         let bytes = self.take(need, what)?;
@@ -204,7 +203,7 @@ pub fn basic_type(code: u8) -> Option<BasicType> {
     })
 }
 
-/// Appends a value as dumps have it.
+/// Appends a value in the format of dumps.
 pub(crate) fn put_value(out: &mut Vec<u8>, layout: IdLayout, value: Value) {
     match value {
         Value::Object(object) => layout.put(out, object.0),
@@ -231,8 +230,7 @@ pub fn field_bytes(values: &[Value], references_only: bool, layout: IdLayout) ->
     out
 }
 
-/// Elements of a primitive array of this process, `width` bytes each, as dumps have
-/// them.
+/// Elements of a primitive array of this process, `width` bytes each, in the format of dumps.
 #[must_use]
 pub fn element_bytes(native: &[u8], width: usize) -> Vec<u8> {
     if width == 1 || cfg!(target_endian = "big") {
@@ -245,9 +243,8 @@ pub fn element_bytes(native: &[u8], width: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Field values from the bytes of an instance, given the types of its fields,
-/// its class's first and then its superclasses'. For a dump of level 1 give
-/// only as many [`BasicType::Object`] as there are references.
+/// Field values from the bytes of an instance, given the types of the fields of its class first and then of its
+/// superclasses. For a dump of level 1 pass one [`BasicType::Object`] per reference.
 ///
 /// # Errors
 /// The bytes are fewer or more than the types need.

@@ -9,13 +9,12 @@ use crate::wire::Damage;
 const JAVA: u8 = 1;
 const RAW: u8 = 2;
 
-/// Which monitor a record is about.
+/// The monitor of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorName {
     /// The monitor of an object.
     Java(ObjectHandle),
-    /// A raw monitor. The buffer holds a pointer to its name, which means
-    /// something only in the dumped process.
+    /// A raw monitor. The buffer has a pointer to its name, which is valid only in the dumped process.
     Raw {
         /// The address of the name.
         name: u64,
@@ -24,18 +23,18 @@ pub enum MonitorName {
     },
 }
 
-/// One monitor with its owner and who waits.
+/// One monitor with its owner and waiting threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorRecord {
-    /// Which.
+    /// The monitor.
     pub monitor: MonitorName,
     /// The owner; 0 for none.
     pub owner: EnvId,
     /// How often the owner entered it.
     pub entry_count: u32,
-    /// Who waits to enter.
+    /// Threads that wait to enter.
     pub waiting_to_enter: Vec<EnvId>,
-    /// Who waits to be notified.
+    /// Threads that wait to be notified.
     pub waiting_to_be_notified: Vec<EnvId>,
 }
 
@@ -80,7 +79,7 @@ pub fn encode(out: &mut Vec<u8>, record: &MonitorRecord, layout: IdLayout) {
     }
 }
 
-/// The records of a monitor dump; those before the damage, if there is one.
+/// The records of a monitor dump; if it is damaged, those before the damage.
 #[must_use]
 pub fn decode(bytes: &[u8], layout: IdLayout) -> (Vec<MonitorRecord>, Option<Damage>) {
     let mut cursor = Cursor::new(bytes, layout);

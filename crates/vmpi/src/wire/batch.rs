@@ -1,11 +1,9 @@
 //! A batch: events of one thread as columns.
 //!
-//! Payload: thread; number of items; runs of (code, length), which keep the order
-//! of the items; then for each code, in the order of its first run, its number
-//! columns and its byte column. A number column is its first value, the length of
-//! what follows in bytes, and the differences from one value to the next; a
-//! length of 0 says that all are equal. The first column of a code never uses
-//! that, so a batch has no more items than bytes.
+//! Payload: thread; number of items; runs of (code, length), which preserve the order of the items; then for each code,
+//! in the order of its first run, its number columns and its byte column. A number column has its first value, the
+//! length of the rest in bytes, and the differences between consecutive values; a length of 0 means that all are equal.
+//! The first column of a code never uses this form, so a batch has no more items than bytes.
 
 use super::damage::Damage;
 use super::item::Item;
@@ -76,7 +74,7 @@ impl Columns {
     }
 }
 
-/// Gathers items of one thread.
+/// Collects items of one thread.
 #[derive(Debug)]
 pub(crate) struct BatchWriter {
     env: EnvId,
@@ -87,11 +85,11 @@ pub(crate) struct BatchWriter {
     slot: [u8; CODES],
     row: Row,
     pub(crate) ordered: bool,
-    /// Some of it can be dropped when the buffer is full.
+    /// Whether some items can be dropped when the buffer is full.
     pub(crate) may_be_thinned: bool,
 }
 
-/// More than a batch has beside its items.
+/// An upper bound on the bytes of a batch without its items.
 const HEAD: usize = 64;
 
 const NO_SLOT: u8 = u8::MAX;
@@ -115,7 +113,7 @@ impl BatchWriter {
         self.items == 0
     }
 
-    /// A bound on the bytes so far.
+    /// An upper bound on the bytes so far.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
@@ -201,7 +199,7 @@ struct Reading<'a> {
     has_bytes: bool,
 }
 
-/// The items of one batch, in order. After an error it ends.
+/// The items of one batch, in order. It ends after an error.
 #[derive(Clone, Debug)]
 pub struct Batch<'a> {
     env: EnvId,
@@ -221,8 +219,7 @@ impl<'a> Batch<'a> {
         self.env
     }
 
-    /// How many items it claims to have; those that are there may be fewer if
-    /// it is damaged.
+    /// The number of items that it claims to have; a damaged batch may have fewer.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items

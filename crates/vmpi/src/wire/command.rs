@@ -1,9 +1,8 @@
-//! The way back: what a front end may ask of the host of a stream.
+//! The reverse direction: commands that a front end may send to the host of a stream.
 //!
-//! A file has no way back; a socket and a pair of pipes do. The front end's first
-//! frame is its own [`WIRE_VERSION`]; then commands, each with a serial number
-//! that its [`Answer`] repeats. What a command yields (a dump, the events of a
-//! collection) comes in the stream before the answer.
+//! A file has no reverse direction; a socket and a pair of pipes do. The front end's first frame is its own
+//! [`WIRE_VERSION`]; then come commands, each with a serial number that its [`Answer`] repeats. The results of a
+//! command (a dump, the events of a collection) come in the stream before the answer.
 
 use super::damage::Damage;
 use super::frame::{self, FrameType, MAGIC, Splitter};
@@ -13,7 +12,7 @@ use crate::ids::ObjectHandle;
 use crate::kind::{EventKind, Outcome};
 use crate::vm_event::DumpLevel;
 
-/// What a front end asks.
+/// A request of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Deliver this event from now on.
@@ -31,16 +30,16 @@ pub enum Command {
     RunGc,
 }
 
-/// A command with the number its answer will bear.
+/// A command with its serial number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbered {
     /// Chosen by the front end.
     pub serial: u64,
-    /// What it asks.
+    /// The command.
     pub command: Command,
 }
 
-/// How a command went.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The number of the command.
@@ -71,7 +70,7 @@ impl Answer {
     }
 }
 
-/// Makes the bytes of the way back.
+/// Encodes the reverse direction.
 #[derive(Debug, Default)]
 pub struct CommandWriter {
     greeted: bool,
@@ -79,7 +78,7 @@ pub struct CommandWriter {
 }
 
 impl CommandWriter {
-    /// A new way back.
+    /// A writer for a new connection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -115,7 +114,7 @@ impl CommandWriter {
     }
 }
 
-/// Reads the way back at the host, in whatever portions it arrives.
+/// Decodes the reverse direction at the host; bytes may be passed in pieces of any size.
 #[derive(Debug)]
 pub struct CommandReader {
     splitter: Splitter,
@@ -129,7 +128,7 @@ impl Default for CommandReader {
 }
 
 impl CommandReader {
-    /// A new way back.
+    /// A reader for a new connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -138,12 +137,12 @@ impl CommandReader {
         }
     }
 
-    /// Takes bytes that arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.splitter.push(bytes);
     }
 
-    /// The front end's wire version, once it has said it.
+    /// The front end's wire version, after it was received.
     #[must_use]
     pub fn version(&self) -> Option<u32> {
         self.version
@@ -152,7 +151,7 @@ impl CommandReader {
     /// The next command, `None` until more bytes are pushed.
     ///
     /// # Errors
-    /// What is wrong with the bytes; the way back is of no more use then.
+    /// The damage in the bytes; no further command can be read then.
     pub fn next_command(&mut self) -> Result<Option<Numbered>, Damage> {
         loop {
             let Some((kind, payload)) = self.splitter.next()? else {

@@ -1,16 +1,16 @@
-//! Where a stream stops making sense.
+//! The position at which a stream is invalid.
 
-/// What is wrong with a stream, and where. Everything before it stands.
+/// What is wrong with a stream, and where. Everything before it is valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {what}: expected {expected}, found {found}")]
 pub struct Damage {
     /// Bytes from the beginning of the stream.
     pub offset: u64,
-    /// Which part of the format.
+    /// The part of the format.
     pub what: &'static str,
-    /// What the format requires there.
+    /// The content that the format requires there.
     pub expected: String,
-    /// What is there.
+    /// The actual content.
     pub found: String,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes in, events out: the reader's side of a stream.
+//! Converts bytes to events: the reader's side of a stream.
 
 use super::batch::Batch;
 use super::command::Answer;
@@ -6,21 +6,21 @@ use super::damage::Damage;
 use super::frame::{FrameType, MAGIC, Splitter};
 use super::hello::Hello;
 
-/// What a stream says, a frame at a time.
+/// One frame of a stream.
 #[derive(Clone, Debug)]
 pub enum Frame<'a> {
-    /// Who speaks; always first.
+    /// The host; always first.
     Hello(Hello),
     /// Events of one thread.
     Batch(Batch<'a>),
     /// The answer to a command.
     Answer(Answer),
-    /// The stream is whole and over.
+    /// The end of a complete stream.
     End,
 }
 
-/// Reads a stream that arrives in any portions. It does no input or output, trusts
-/// no length, and holds at most the frame that is arriving.
+/// Reads a stream that is passed in pieces of any size. It performs no input or output, trusts no length, and stores at
+/// most the frame that is being received.
 #[derive(Debug)]
 pub struct Decoder {
     splitter: Splitter,
@@ -35,7 +35,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A new stream.
+    /// A decoder for a new stream.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -45,18 +45,18 @@ impl Decoder {
         }
     }
 
-    /// Whether bytes begin as an event stream does.
+    /// Whether the bytes are the start of an event stream.
     #[must_use]
     pub fn recognises(bytes: &[u8]) -> bool {
         bytes.starts_with(&MAGIC)
     }
 
-    /// Takes bytes that arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.splitter.push(bytes);
     }
 
-    /// Bytes of the stream that have been made into frames.
+    /// Bytes of the stream that have been decoded to frames.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.splitter.offset()
@@ -65,8 +65,7 @@ impl Decoder {
     /// The next frame, `None` until more bytes are pushed.
     ///
     /// # Errors
-    /// Where and how the stream is damaged. What came before stands; there is
-    /// no way on from there.
+    /// Where and how the stream is damaged. Earlier frames are valid; no later frame can be read.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Damage> {
         let before = self.splitter.offset();
         let Some((kind, payload)) = self.splitter.next()? else {
@@ -99,7 +98,7 @@ impl Decoder {
         }))
     }
 
-    /// What is missing, if the bytes pushed so far are all there will be.
+    /// What is missing, if no more bytes will follow.
     #[must_use]
     pub fn missing(&self) -> Option<Damage> {
         if self.ended && self.splitter.waiting() == 0 {
@@ -126,11 +125,10 @@ impl Decoder {
     }
 }
 
-/// Reads a whole stream from memory and hands each frame to `each`, up to its end
-/// or to its damage.
+/// Reads a whole stream from memory and passes each frame to `each`, to its end or to the damage.
 ///
 /// # Errors
-/// Where the stream is damaged or cut; everything before was handed over.
+/// Where the stream is damaged or truncated; all frames before were passed on.
 pub fn read_all(
     bytes: &[u8],
     mut each: impl FnMut(Frame<'_>) -> Result<(), Damage>,

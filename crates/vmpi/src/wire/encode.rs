@@ -1,4 +1,4 @@
-//! Events in, bytes out: the host's side of a stream.
+//! Converts events to bytes: the host's side of a stream.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,16 @@ use crate::vm_event::{Body, EnvId, VmEvent};
 /// A batch is closed at about this many bytes.
 const BATCH_BYTES: usize = 32 << 10;
 
-/// Makes the bytes of a stream. It does no input or output: the host calls
-/// [`take`](Encoder::take) and writes where it likes, so a socket, a pipe and a
-/// file get the same bytes.
+/// Encodes a stream. It performs no input or output: the host calls [`take`](Encoder::take) and writes the bytes
+/// itself, so a socket, a pipe and a file get the same bytes.
 ///
-/// Each thread has its own open batch. An item whose place among other threads'
-/// events matters (everything but calls, monitors and allocations) closes their
-/// batches first, so the order in the stream is one that the VM could have had.
+/// Each thread has its own open batch. An item whose position among other threads' events matters (everything except
+/// calls, monitors and allocations) closes their batches first, so the order in the stream is one in which the VM could
+/// have sent the events.
 ///
-/// A host that must not wait for a slow reader gives a limit: once so many bytes
-/// have not been taken, batches are thinned to definitions, arenas and the
-/// brackets of collections, and the rest is counted, exactly, by kind. The counts
-/// follow as [`Item::Lost`] as soon as there is room, or at the end.
+/// A host that must not wait for a slow reader sets a limit: while more bytes than that wait, only definitions, arenas
+/// and the brackets of collections are kept in batches, and the dropped items are counted exactly by kind. The counts
+/// are sent as [`Item::Lost`] when the bytes are below the limit again, or at the end.
 ///
 /// ```
 /// use vmpi::wire::{Decoder, Encoder, Frame, Hello, Item};
@@ -44,10 +42,9 @@ const BATCH_BYTES: usize = 32 << 10;
 #[derive(Debug)]
 pub struct Encoder {
     batches: Vec<BatchWriter>,
-    /// The batch used last; most events come in runs of one thread.
+    /// The index of the batch used last; most events come in runs of one thread.
     last: usize,
-    /// Whether some open batch holds an ordered item: it must be closed before
-    /// another thread says anything.
+    /// An open batch with an ordered item: it must be closed before an item of another thread is added.
     ordered: Option<usize>,
     now: u64,
     reported: Vec<u64>,
@@ -58,7 +55,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// A stream that begins with this greeting and never drops anything.
+    /// A stream that begins with this `Hello` and never drops anything.
     #[must_use]
     pub fn new(hello: &Hello) -> Self {
         Self::with_limit(hello, usize::MAX)
@@ -82,15 +79,14 @@ impl Encoder {
         }
     }
 
-    /// Says the time, in nanoseconds since the stream began. It reaches the
-    /// stream before the next item of each thread.
+    /// Sets the time, in nanoseconds since the stream began. It is written before the next item of each thread.
     pub fn clock(&mut self, ns: u64) {
         self.now = ns;
     }
 
-    /// Puts down one event.
+    /// Adds one event.
     pub fn event(&mut self, event: &VmEvent) {
-        // The item borrows nothing, so a frequent event costs a small copy.
+        // The item borrows nothing, so a frequent event costs only a small copy.
         self.item(
             event.env,
             &Item::Event {
@@ -100,15 +96,15 @@ impl Encoder {
         );
     }
 
-    /// Puts down one item of a thread.
+    /// Adds one item of a thread.
     pub fn item(&mut self, env: EnvId, item: &Item) {
         let at = self.batch_of(env);
         if item.is_dump() {
-            // It has a batch of its own, which is never taken apart to leave something out.
+            // A dump has a separate batch, so that no batch with a dump must be decoded to drop items.
             self.close(at);
         }
         if item.is_ordered() {
-            // If this thread already holds an ordered item, the others are closed.
+            // If this thread already has an ordered item, the others are closed.
             if self.ordered != Some(at) {
                 for other in (0..self.batches.len()).filter(|other| *other != at) {
                     self.close(other);
@@ -137,14 +133,14 @@ impl Encoder {
         }
     }
 
-    /// Puts down many items of one thread.
+    /// Adds many items of one thread.
     pub fn items<'i>(&mut self, env: EnvId, items: impl IntoIterator<Item = &'i Item>) {
         for item in items {
             self.item(env, item);
         }
     }
 
-    /// Answers a command; what it yielded comes before the answer.
+    /// Answers a command; its results must be added before.
     pub fn answer(&mut self, answer: Answer) {
         self.flush();
         frame::put(&mut self.out, FrameType::Answer, &answer.encode());
@@ -169,15 +165,14 @@ impl Encoder {
         self.total_lost
     }
 
-    /// Takes the bytes that are ready; call [`flush`](Self::flush) before if the
-    /// reader should see everything said so far.
+    /// Takes the bytes that are ready; call [`flush`](Self::flush) before if the reader should get all events so far.
     #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Ends the stream and takes what is left. A stream without this end is read
-    /// all the same and known to be cut.
+    /// Ends the stream and takes the remaining bytes. A stream without this end can be read, too, and is known to be
+    /// truncated.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.flush();
@@ -220,7 +215,7 @@ impl Encoder {
         }
     }
 
-    /// Keeps of a batch what a reader cannot do without and counts the rest.
+    /// Keeps the items of a batch that a reader needs and counts the others as dropped.
     fn thin(&mut self, payload: &[u8]) {
         let batch = Batch::decode(payload, 0).expect("a batch this crate wrote");
         let mut kept = BatchWriter::new(batch.env());
@@ -253,7 +248,7 @@ impl Encoder {
         frame::put(&mut self.out, FrameType::Batch, &batch.finish());
     }
 
-    /// A thread has ended: its batch is closed and its place freed.
+    /// A thread has ended: closes its batch and frees its entry.
     fn forget(&mut self, at: usize) {
         self.close(at);
         self.batches.swap_remove(at);

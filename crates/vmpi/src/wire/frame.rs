@@ -1,14 +1,12 @@
-//! Frames: what every byte of the socket is in.
+//! Frames: all bytes of a stream are in frames.
 //!
-//! A frame is one byte of type, the length of its payload (4 bytes, low byte
-//! first), the CRC-32 of type, length and payload (4 bytes), and the payload.
-//! A payload over [`PIECE`] bytes travels as [`FrameType::Piece`] frames followed
-//! by a frame of the real type with the rest, so that no frame is large and a
-//! reader never has to trust a length.
+//! A frame is one byte of type, the length of its payload (4 bytes, little-endian), the CRC-32 of type, length and
+//! payload (4 bytes), and the payload. A payload over [`PIECE`] bytes is sent as [`FrameType::Piece`] frames followed
+//! by a frame of the real type with the rest, so that no frame is large and a reader never has to trust a length.
 
 use super::damage::Damage;
 
-/// First bytes of every stream: a name and what a text-mode copy would spoil.
+/// First bytes of every stream: a name, and bytes that a copy in text mode would change.
 pub const MAGIC: [u8; 8] = *b"VMPI\r\n\x1a\n";
 
 /// The longest payload of one frame.
@@ -17,11 +15,11 @@ pub const PIECE: usize = 1 << 20;
 /// Bytes before a payload.
 pub(crate) const HEAD: usize = 9;
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FrameType {
-    /// Who speaks; first in each direction.
+    /// The sender; first in each direction.
     Hello = 1,
     /// Events of one thread.
     Batch = 2,
@@ -29,9 +27,9 @@ pub(crate) enum FrameType {
     Piece = 3,
     /// The answer to a command.
     Answer = 4,
-    /// The stream is whole and over.
+    /// The end of a complete stream.
     End = 5,
-    /// A command, on the way back.
+    /// A command, in the reverse direction.
     Command = 16,
 }
 
@@ -76,8 +74,8 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: FrameType, mut payload: &[u8]) {
     put_one(out, kind, payload);
 }
 
-/// A stream of one greeting and one batch with these bytes as its payload: lets a
-/// test or a fuzzer reach what is behind the checksum.
+/// A stream of a `Hello` and one batch with these bytes as its payload: a test or a fuzzer can pass the checksum with
+/// it.
 #[must_use]
 pub fn frame_of_batch(payload: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
@@ -99,8 +97,7 @@ pub(crate) struct Found<'a> {
     pub(crate) len: usize,
 }
 
-/// The frame at the beginning of `bytes`, which is at `offset` of the stream;
-/// `None` if it is not all there yet.
+/// The frame at the beginning of `bytes`, which is at `offset` of the stream; `None` if it is incomplete.
 pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Option<Found<'_>>, Damage> {
     let Some((&code, _)) = bytes.split_first() else {
         return Ok(None);
@@ -136,7 +133,7 @@ pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Option<Found<'_>>, Dama
     }))
 }
 
-/// Splits a stream that arrives in any portions into frames with whole payloads.
+/// Splits a stream that is passed in pieces of any size into frames with complete payloads.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     buffer: Vec<u8>,
@@ -170,18 +167,18 @@ impl Splitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Offset in the stream of what comes next.
+    /// Offset in the stream of the next frame.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes that are here and not yet a frame.
+    /// Received bytes that are not a complete frame yet.
     pub(crate) fn waiting(&self) -> usize {
         self.buffer.len() - self.start + self.pieces.len()
     }
 
-    /// The next frame and where its payload begins; copies only payloads that
-    /// came in pieces. An error repeats.
+    /// The next frame and the offset of its payload; copies only payloads that were sent in pieces. An error is
+    /// returned again by later calls.
     pub(crate) fn next(&mut self) -> Result<Option<(FrameType, Payload<'_>)>, Damage> {
         if !self.magic {
             let here = &self.buffer[self.start..];
@@ -232,7 +229,7 @@ impl Splitter {
     }
 }
 
-/// The payload of a frame, pieces joined, and where its last part begins.
+/// The joined payload of a frame, and the offset of its last piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload<'a> {
     pub(crate) bytes: &'a [u8],

@@ -1,13 +1,12 @@
-//! The first frame: who speaks, in which version, and what its ids are.
+//! The first frame: the sender, its version, and the kind of its ids.
 
 use super::damage::Damage;
 use super::varint::{Input, put, put_bytes};
 
-/// The version of the socket this crate speaks.
+/// The version of the format that this crate writes.
 pub const WIRE_VERSION: u32 = 1;
 
-/// Byte order of ids and pointers inside dump buffers. Everything else on the
-/// wire has one order.
+/// Byte order of ids and pointers inside dump buffers. The rest of the stream has a fixed order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ByteOrder {
@@ -19,7 +18,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// That of this machine.
+    /// The byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") {
         Self::Big
     } else {
@@ -27,9 +26,8 @@ impl ByteOrder {
     };
 }
 
-/// What a host says first. A reader that knows a newer version reads an older
-/// one; a reader that knows only older ones than [`oldest`](Hello::oldest)
-/// refuses. Later versions may append fields, which this one skips.
+/// The first frame of a host. A reader of a newer version can read older ones; a reader whose version is below
+/// [`oldest`](Hello::oldest) refuses. Later versions may append fields, which this one skips.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The version of the stream.
@@ -40,12 +38,12 @@ pub struct Hello {
     pub id_width: u8,
     /// Byte order of ids in dump buffers.
     pub byte_order: ByteOrder,
-    /// Ids are tags that no collection changes; moves then do not come.
+    /// Ids are tags that collections do not change; then there are no moves.
     pub stable_ids: bool,
     /// Objects may be freed outside of collections (reference counting).
     pub frees_outside_gc: bool,
-    /// Only collections of kind [`Full`](crate::GcKind::Full) find unreachable objects; others neither
-    /// free an object nor report that it has survived.
+    /// Only collections of kind [`Full`](crate::GcKind::Full) find unreachable objects; after others, no object is
+    /// freed, and objects are not known to have survived.
     pub full_gc_frees: bool,
     /// Mean bytes between two reported objects; 0 if every object is reported.
     pub sample_interval: u64,

@@ -1,31 +1,31 @@
-//! What a batch holds: the document's events, and what the socket adds to them.
+//! The content of a batch: the document's events, and additions of the stream.
 
 use crate::ids::{ArenaId, ObjectHandle, TraceId};
 use crate::kind::EventKind;
 use crate::vm_event::{Body, CallTrace};
 
-/// All objects with ids from `from` up to `from + len` keep their distance to
-/// each other and move as one; what a compacting collector does, in one row.
+/// All objects with ids from `from` up to `from + len` keep their distances and move together: one row for what a
+/// compacting collector does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveRange {
     /// The first id of the old range.
     pub from: ObjectHandle,
     /// Ids in the range.
     pub len: u64,
-    /// The arena they leave.
+    /// The arena that they leave.
     pub arena: ArenaId,
-    /// What the first id becomes.
+    /// The new value of the first id.
     pub to: ObjectHandle,
     /// The arena they enter.
     pub new_arena: ArenaId,
 }
 
-/// How full an arena is, as the VM counts it.
+/// How full an arena is, as reported by the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArenaState {
-    /// Which.
+    /// The arena.
     pub arena: ArenaId,
-    /// The id an object at its beginning has, 0 if not known.
+    /// The id that an object at its start has, 0 if unknown.
     pub start: u64,
     /// Bytes in use, unreachable objects included.
     pub used: u64,
@@ -33,23 +33,22 @@ pub struct ArenaState {
     pub capacity: u64,
 }
 
-/// One thing on the socket.
+/// One item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// One of the document's events.
     Event {
         /// Whether it was requested.
         requested: bool,
-        /// What happened.
+        /// The kind and the data.
         body: Body,
     },
-    /// What follows happened at or after this time, in nanoseconds since the
-    /// stream began.
+    /// The following items happened at or after this time, in nanoseconds since the stream began.
     Clock {
         /// The time.
         ns: u64,
     },
-    /// A stack gets a number that allocations refer to. A number is given once.
+    /// A stack gets a number that allocations refer to. Numbers are never reused.
     Trace {
         /// The number.
         id: TraceId,
@@ -60,7 +59,7 @@ pub enum Item {
     MoveRange(MoveRange),
     /// How full an arena is.
     ArenaState(ArenaState),
-    /// So many events were dropped here because the reader was slow.
+    /// This many events were dropped here because the reader was slow.
     Lost {
         /// The event, or `None` for [`Item::MoveRange`] rows.
         kind: Option<EventKind>,
@@ -79,7 +78,7 @@ impl Item {
         }
     }
 
-    /// Whether it may have as many bytes as a heap.
+    /// Whether it may be as large as a heap.
     pub(crate) fn is_dump(&self) -> bool {
         let Self::Event { body, .. } = self else {
             return false;
@@ -90,8 +89,8 @@ impl Item {
         )
     }
 
-    /// Whether a reader could still make sense of the stream without it.
-    /// Definitions, arenas and the brackets of collections are always delivered.
+    /// Whether a reader can still use the stream without it. Definitions, arenas and the brackets of collections are
+    /// always delivered.
     #[must_use]
     pub fn may_be_dropped(&self) -> bool {
         match self {
@@ -127,8 +126,8 @@ impl Item {
         }
     }
 
-    /// Whether its place among the events of *other* threads matters. The rest
-    /// (calls, monitors, allocations) may be put down thread by thread.
+    /// Whether its position among the events of *other* threads matters. The rest (calls, monitors, allocations) may be
+    /// written thread by thread.
     pub(crate) fn is_ordered(&self) -> bool {
         match self {
             Self::Event { requested, body } => {

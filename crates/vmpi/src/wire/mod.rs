@@ -1,13 +1,10 @@
-//! The wire: VM events as bytes, for a socket, a pipe or a file.
+//! VM events as bytes, for a socket, a pipe or a file.
 //!
-//! A stream is [`MAGIC`], a [`Hello`], batches, and an end. Numbers
-//! are differences in columns, so an allocation takes about six bytes. Nothing
-//! here does input or output: an [`Encoder`] makes bytes, a [`Decoder`] takes them
-//! in any portions. A recording is such a stream in a file. On the way back
-//! travel [`Command`]s.
+//! A stream is [`MAGIC`], a [`Hello`], batches, and an end. Numbers are differences in columns, so an allocation takes
+//! about six bytes. This module performs no input or output: an [`Encoder`] returns bytes, a [`Decoder`] accepts them
+//! in pieces of any size. A recording is such a stream in a file. [`Command`]s are sent in the reverse direction.
 //!
-//! Format version 1, from the outside in: [`frame`], [`hello`], [`batch`],
-//! [`item`], [`command`].
+//! Format version 1, from the outer to the inner layers: [`frame`], [`hello`], [`batch`], [`item`], [`command`].
 
 pub mod batch;
 pub mod command;

@@ -1,5 +1,4 @@
-//! An item as numbers and bytes, and back: the only place that knows which
-//! column holds what.
+//! Converts an item to numbers and bytes, and back: only this module depends on the meaning of each column.
 
 use super::item::{ArenaState, Item, MoveRange};
 use super::varint::{Input, fold, put, put_bytes, unfold};
@@ -16,7 +15,7 @@ use crate::vm_event::{
 /// The most numbers an item has.
 pub(crate) const MAX_NUMBERS: usize = 6;
 
-/// Codes of what the socket adds; below are those of the document.
+/// Codes of additions of the stream; lower codes are those of the document.
 pub(crate) const CLOCK: u8 = 64;
 pub(crate) const TRACE: u8 = 65;
 pub(crate) const MOVE_RANGE: u8 = 66;
@@ -25,7 +24,7 @@ pub(crate) const LOST: u8 = 68;
 /// One more than the largest code.
 pub(crate) const CODES: usize = 69;
 
-/// The first column of an item without data counts nothing and is 0.
+/// The first column of an item without data has no meaning and is 0.
 const NOTHING: u64 = 0;
 
 /// How many number columns an item of this code has, and whether it has bytes.
@@ -79,7 +78,7 @@ impl Row {
         self.numbers[..numbers.len()].copy_from_slice(numbers);
     }
 
-    /// Gives back the room that a dump took.
+    /// Frees the memory that a dump needed.
     pub(crate) fn shrink(&mut self) {
         const MUCH: usize = 1 << 20;
         if self.bytes.capacity() > MUCH {
@@ -87,7 +86,7 @@ impl Row {
         }
     }
 
-    /// Takes an item apart and returns its code, with the top bit for requested.
+    /// Splits an item into the columns and returns its code, with the top bit set if it was requested.
     pub(crate) fn spread(&mut self, item: &Item) -> u8 {
         self.bytes.clear();
         match item {
@@ -286,8 +285,8 @@ fn line(input: &mut Input<'_>) -> Option<i32> {
     i32::try_from(unfold(input.number()?)).ok()
 }
 
-/// Reads a list whose items take at least one byte each, so that a claimed
-/// count beyond the bytes there are ends the reading and allocates nothing.
+/// Reads a list whose items take at least one byte each, so that a claimed count beyond the remaining bytes ends the
+/// reading and causes no allocation.
 fn list<T>(
     input: &mut Input<'_>,
     mut one: impl FnMut(&mut Input<'_>) -> Option<T>,
@@ -363,7 +362,7 @@ fn arena(number: u64) -> Option<ArenaId> {
     u32::try_from(number).ok().map(ArenaId)
 }
 
-/// Puts an item together again; `None` if a number or the bytes are out of range.
+/// Builds an item from its columns; `None` if a number or the bytes are out of range.
 pub(crate) fn gather(code: u8, n: &[u64; MAX_NUMBERS], bytes: &[u8]) -> Option<Item> {
     let requested = code & 0x80 != 0;
     let code = code & 0x7f;

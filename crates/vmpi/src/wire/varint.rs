@@ -1,5 +1,5 @@
-//! Numbers of varying length: seven bits a byte, low bits first, and differences
-//! folded so that small negative ones are short too.
+//! Numbers of variable length: seven bits per byte, low bits first. Differences are encoded so that small negative ones
+//! are short, too.
 
 /// Appends a number.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -10,7 +10,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends bytes with their length before them.
+/// Appends bytes preceded by their length.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -26,7 +26,7 @@ pub(crate) fn unfold(folded: u64) -> i64 {
     (folded >> 1) as i64 ^ -((folded & 1) as i64)
 }
 
-/// Reads numbers from a slice and remembers where it stands.
+/// Reads numbers from a slice and tracks its position.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Input<'a> {
     bytes: &'a [u8],
@@ -85,7 +85,7 @@ impl<'a> Input<'a> {
         None
     }
 
-    /// So many bytes.
+    /// This many bytes.
     pub(crate) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let len = usize::try_from(len).ok()?;
         let end = self.at.checked_add(len)?;
@@ -94,7 +94,7 @@ impl<'a> Input<'a> {
         Some(bytes)
     }
 
-    /// Bytes with their length before them.
+    /// Bytes preceded by their length.
     pub(crate) fn counted(&mut self) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let len = ahead.number()?;
@@ -103,7 +103,7 @@ impl<'a> Input<'a> {
         Some(bytes)
     }
 
-    /// Text with its length before it; bytes that are no UTF-8 are replaced.
+    /// Text preceded by its length; bytes that are not UTF-8 are replaced.
     pub(crate) fn text(&mut self) -> Option<String> {
         Some(String::from_utf8_lossy(self.counted()?).into_owned())
     }
