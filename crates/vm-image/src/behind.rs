@@ -1,17 +1,17 @@
-//! Output that a thread of its own writes while the next bytes are made: writing to a file takes about as long as making
-//! what is written.
+//! Output that a separate thread writes while the next bytes are computed: writing to a file takes about as long as
+//! computing the data.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// The most bytes of a block: a MiB, another one of a segment, an array of a MiB whose references become twice as long, and
-/// what stands before each.
+/// The most bytes of a block: a MiB, another one of a segment, an array of a MiB whose references become twice as long,
+/// and the heads of these.
 pub(crate) const BLOCK: usize = (4 << 20) + (1 << 16);
-/// Blocks that wait until they are written.
+/// The most blocks that wait until they are written.
 const WAITING: usize = 4;
 
-/// Bytes of the output. All of it can be written to without making it longer first.
+/// A block of output. Its whole capacity is allocated and writable from the start.
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ impl Block {
         }
     }
 
-    /// A block without a place for any.
+    /// A block with capacity 0.
     pub(crate) fn none() -> Block {
         Block {
             bytes: Vec::new(),
@@ -34,7 +34,7 @@ impl Block {
         }
     }
 
-    /// For how many more bytes there is place.
+    /// How many more bytes fit.
     pub(crate) fn rest(&self) -> usize {
         self.bytes.len() - self.used
     }
@@ -49,7 +49,7 @@ impl Block {
         &mut self.bytes[..self.used]
     }
 
-    /// So many more bytes with any contents; `None` if there is no place for them.
+    /// Adds this many bytes with arbitrary contents; `None` if they do not fit.
     pub(crate) fn more(&mut self, count: usize) -> Option<&mut [u8]> {
         let end = self.used.checked_add(count)?;
         let more = self.bytes.get_mut(self.used..end)?;
@@ -57,7 +57,7 @@ impl Block {
         Some(more)
     }
 
-    /// Appends as many of these bytes as there is place for; says how many.
+    /// Appends as many of these bytes as fit; returns how many.
     pub(crate) fn fill(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.rest());
         self.bytes[self.used..self.used + count].copy_from_slice(&bytes[..count]);
@@ -66,13 +66,13 @@ impl Block {
     }
 }
 
-/// Where blocks go.
+/// The destination of blocks.
 pub(crate) trait Sink {
-    /// Takes a block, and gives an empty one for it.
+    /// Takes a full block, and returns an empty one.
     fn swap(&mut self, full: Block) -> io::Result<Block>;
 }
 
-/// An output that takes blocks as they come.
+/// An output that writes each block immediately.
 pub(crate) struct Direct<W>(pub(crate) W);
 
 impl<W: Write> Sink for Direct<W> {
@@ -83,7 +83,7 @@ impl<W: Write> Sink for Direct<W> {
     }
 }
 
-/// Hands blocks to the thread that writes them.
+/// Passes blocks to the thread that writes them.
 struct Behind {
     full: SyncSender<Block>,
     empty: Receiver<Block>,
@@ -91,15 +91,15 @@ struct Behind {
 
 impl Sink for Behind {
     fn swap(&mut self, full: Block) -> io::Result<Block> {
-        // Otherwise the thread has ended with an error, which is the one to report.
+        // If the other end is closed, the thread has ended with an error, which is the one to report.
         let ended = |_| io::Error::from(ErrorKind::BrokenPipe);
         self.full.send(full).map_err(ended)?;
         Ok(self.empty.try_recv().unwrap_or_else(|_| Block::new()))
     }
 }
 
-/// Gives `body` an output that is written behind it, or one that is written at once where there can be no thread. All is
-/// written when this returns.
+/// Calls `body` with an output that a separate thread writes, or that is written immediately if no thread can be
+/// started. Everything is written when this returns.
 pub(crate) fn written_behind<T>(
     mut out: impl Write + Send,
     body: impl FnOnce(&mut dyn Sink) -> io::Result<T>,
@@ -111,7 +111,7 @@ pub(crate) fn written_behind<T>(
         let mut out = Direct(&mut out);
         let write = move || {
             for block in blocks {
-                // No one needs it any more once the other end is gone.
+                // Sending fails only if the other end is closed, and then no one needs the block.
                 drop(used.send(out.swap(block)?));
             }
             out.0.flush()
@@ -140,7 +140,7 @@ mod tests {
     use super::{BLOCK, Block, written_behind};
     use std::io::{self, ErrorKind, Write};
 
-    /// A block with this byte.
+    /// A block filled with this byte.
     fn block(byte: u8, count: usize) -> Block {
         let mut block = Block::new();
         block.more(count).expect("place").fill(byte);
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(block.len(), BLOCK);
     }
 
-    /// A disk with room for so many blocks.
+    /// A disk with space for this many blocks.
     struct Small(usize);
 
     impl Write for Small {

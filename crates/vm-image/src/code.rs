@@ -5,28 +5,28 @@ use crate::memory::Address;
 use crate::numbers::Numbers;
 use crate::vm::Vm;
 
-/// More code heaps than any VM has.
+/// The most code heaps that are accepted; no VM has as many.
 const MOST_HEAPS: u32 = 16;
-/// More steps than any walk back to the beginning of a block takes.
+/// The most steps back to the beginning of a block.
 const MOST_STEPS: u32 = 1 << 16;
-/// More places of calls than any method has.
+/// The most call positions of a method.
 const MOST_PLACES: u64 = 1 << 20;
-/// More methods than are inlined into each other.
+/// The most methods that are inlined into each other.
 const DEEPEST: usize = 256;
-/// Bytes that a scope can take.
+/// The most bytes of a scope.
 const SCOPE: usize = 64;
 
-/// What a program counter points into.
+/// The kind of code that a program counter points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     /// The interpreter.
     Interpreter,
     /// The stub through which the VM calls Java methods.
     Call,
-    /// Something compiled, whose frames have a fixed size.
+    /// Compiled code, whose frames have a fixed size.
     Blob {
         at: Address,
-        /// Its frame in bytes.
+        /// The size of its frame in bytes.
         frame: u64,
     },
 }
@@ -94,7 +94,7 @@ impl CodeCache {
         })
     }
 
-    /// What a program counter points into.
+    /// The code that a program counter points to.
     pub(crate) fn find(&self, vm: &Vm<'_>, pc: Address) -> Option<Code> {
         if pc == self.call_return {
             return Some(Code::Call);
@@ -106,8 +106,8 @@ impl CodeCache {
             .heaps
             .iter()
             .find(|heap| (heap.low..heap.high).contains(&pc))?;
-        // The map has a byte for each segment: 255 for one that is free, else how far to go back to
-        // the first segment of the block, at most 254 segments at once.
+        // The map has a byte per segment: 255 for a free one; otherwise how many segments to go back towards the first
+        // segment of the block, at most 254 at once.
         let mut segment = (pc - heap.low) >> heap.shift;
         for _ in 0..MOST_STEPS {
             match vm.memory.u8(heap.map.wrapping_add(segment))? {
@@ -128,8 +128,8 @@ impl CodeCache {
     }
 }
 
-/// A compiled method and those that were inlined at a place of it, the innermost first, each with its bytecode
-/// where it is known.
+/// A compiled method and the methods inlined at a position in it, the innermost first, each with its bytecode index if
+/// that is known.
 pub(crate) fn scopes(vm: &Vm<'_>, blob: Address, pc: Address) -> Vec<(Address, Option<u32>)> {
     let found = places(vm, blob).and_then(|places| places.scopes(vm, pc));
     found.unwrap_or_else(|| {
@@ -150,10 +150,10 @@ fn method_of(vm: &Vm<'_>, blob: Address) -> Option<Address> {
     vm.memory.pointer(blob.wrapping_add(method))
 }
 
-/// Where a compiled method has its debugging information.
+/// The debugging information of a compiled method.
 struct Places {
     code: Address,
-    /// The table of places, by address.
+    /// The table of positions, by address.
     pcs: (Address, Address),
     scopes: Address,
     methods: Address,
@@ -170,7 +170,7 @@ fn places(vm: &Vm<'_>, blob: Address) -> Option<Places> {
     };
     let code = word("CodeBlob._code_begin").or_else(|| offset(blob, "CodeBlob._code_offset"))?;
     if let Some(data) = word("nmethod._immutable_data") {
-        // JDK 24 and later keep what does not change and what changes outside of the code.
+        // From JDK 24 on, immutable and mutable data are outside of the code.
         let scopes = offset(data, "nmethod._scopes_data_offset")?;
         let methods = offset(word("CodeBlob._mutable_data")?, "CodeBlob._relocation_size")?;
         return Some(Places {
@@ -191,7 +191,7 @@ fn places(vm: &Vm<'_>, blob: Address) -> Option<Places> {
 }
 
 impl Places {
-    /// The methods at a place: the scope that belongs to it, then those of its callers.
+    /// The methods at a position: the scope that belongs to it, then the scopes of its callers.
     fn scopes(&self, vm: &Vm<'_>, pc: Address) -> Option<Vec<(Address, Option<u32>)>> {
         let row = vm.tables.size("PcDesc").unwrap_or(16).max(16);
         let (pc_at, scope_at) = (
@@ -201,7 +201,7 @@ impl Places {
         let wanted = i64::try_from(pc.checked_sub(self.code)?).ok()?;
         let rows = self.pcs.1.checked_sub(self.pcs.0)? / row;
         (rows <= MOST_PLACES).then_some(())?;
-        // The rows are sorted, and one with the address or the next one after it is the right one.
+        // The rows are sorted; the first one at or after the address is the right one.
         let found = (0..rows)
             .map(|i| self.pcs.0.wrapping_add(i * row))
             .find(|at| {
@@ -221,9 +221,9 @@ impl Places {
             let (sender, method, bci) = (numbers.next()?, numbers.next()?, numbers.next()?);
             let method = u64::from(method.checked_sub(1)?) * 8;
             let method = vm.memory.pointer(self.methods.wrapping_add(method))?;
-            // The numbers of bytecodes begin with -1, for the entry of a method.
+            // Bytecode indices start at -1, for the entry of a method.
             methods.push((method, bci.checked_sub(1)));
-            // Callers were written before.
+            // Scopes of callers were written before, so their offsets are lower.
             (sender < scope).then_some(())?;
             scope = sender;
         }

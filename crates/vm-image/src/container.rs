@@ -1,5 +1,5 @@
-//! The memory that a process can still take, and the limit of the control group that it is in: of its container, pod or
-//! service. The kernel ends processes of a group that reaches the limit, whatever the Java heap has left.
+//! The memory that a process can still use, and the limit of its control group, which is that of its container, pod or
+//! service. The kernel ends processes of a group that reaches the limit, however much of the Java heap is free.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Where Linux mounts control groups.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Numbers of this size and above mean that there is no limit (version 1 has no word for it).
+/// Values of at least this size mean that there is no limit (version 1 has no keyword for it).
 const NO_LIMIT: u64 = 1 << 60;
 
 /// The memory of a group with a limit. Sizes are bytes.
@@ -15,22 +15,22 @@ const NO_LIMIT: u64 = 1 << 60;
 pub struct Container {
     /// The smallest limit of the group and the groups around it.
     pub limit: u64,
-    /// Use of the group with that limit: of all its processes, with the files that they have read.
+    /// Memory use of the group with that limit: of all its processes, including the files that they have read.
     pub used: u64,
-    /// Of that, files that they have read, which the kernel drops when memory is needed.
+    /// The part of `used` for files that they have read, which the kernel drops when memory is needed.
     pub files: u64,
 }
 
 impl Container {
-    /// What processes of the group can still take.
+    /// The memory that processes of the group can still use.
     pub fn free(self) -> u64 {
         self.limit
             .saturating_sub(self.used.saturating_sub(self.files))
     }
 }
 
-/// Bytes that a process can still take: in its control group, and on the machine. `None` where the system does not
-/// say.
+/// Bytes that a process can still use: in its control group, and on the machine. `None` if the system does not report
+/// it.
 pub fn free_memory(pid: u32) -> Option<u64> {
     let group = read(pid).map(Container::free);
     let machine = fs::read_to_string("/proc/meminfo").ok();
@@ -57,7 +57,7 @@ pub fn read(pid: u32) -> Option<Container> {
 struct Names {
     limit: &'static str,
     used: &'static str,
-    /// Of the lines of `memory.stat` about files, with those of groups inside of this one.
+    /// The names of the lines of `memory.stat` about files, which include groups inside of this one.
     files: [&'static str; 2],
 }
 
@@ -91,13 +91,13 @@ fn find(mount: &Path, groups: &str) -> Option<Container> {
     found.min_by_key(|container| container.limit)
 }
 
-/// The smallest limit on the way from the mount to the group. A container without its own name space
-/// of groups sees its group at the mount, and names in the path that do not exist there.
+/// The smallest limit on the path from the mount to the group. In a container without its own group namespace, the
+/// group is at the mount, and the names in the path do not exist there.
 fn smallest(mount: PathBuf, path: &str, names: &Names) -> Option<Container> {
     let mut folder = mount;
     let mut found = container(&folder, names);
     for part in path.split('/').filter(|part| !part.is_empty()) {
-        // `..` is a group outside of the name space, which is not visible.
+        // `..` is a group outside of the namespace, which is not visible.
         if part == ".." {
             continue;
         }

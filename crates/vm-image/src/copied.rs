@@ -1,5 +1,5 @@
-//! A copy of a JVM, made by a fork at a safepoint, that waits at the other end of a stream while it is read. It shares
-//! all memory that the JVM does not change meanwhile; what the JVM changes costs memory, which has a limit.
+//! A copy of a JVM, made by a fork at a safepoint, which waits at the other end of a stream while it is read. It shares
+//! all memory with the JVM; pages that the JVM changes meanwhile use additional memory, which is limited.
 
 use crate::container::free_memory;
 use crate::fault::Fault;
@@ -20,16 +20,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a copy may take to say that it is there: it makes a dozen system calls, on a machine that may have other work.
+/// How long a copy may take until it reports that it can be read: it makes a dozen system calls, on a machine that may
+/// be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the memory of the copy is measured.
 const STEP: Duration = Duration::from_millis(200);
-/// How often it is looked whether a copy has ended.
+/// How often this checks whether a copy has ended.
 const END_STEP: Duration = Duration::from_millis(2);
-/// One part in so many of the free memory is what the copy may take, unless another limit is given.
+/// Unless another limit is given, the copy may use the free memory divided by this.
 const SHARE: u64 = 4;
 /// The nice value of the reader: a busy program gets ten times as much processor time. With a higher value the copy
-/// would last longer, and what the program changes meanwhile costs memory.
+/// would exist for longer, and each change of the program meanwhile uses memory.
 const PRIORITY: i32 = 10;
 
 /// A copy of a JVM. It ends when this is dropped.
@@ -40,16 +41,16 @@ pub struct Copied {
     tracked: Words,
 }
 
-/// What a copy has taken of the memory of the machine because the program has changed its own since.
+/// Bytes of memory that the copy used because the program has changed its own memory since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed(pub u64);
 
 impl Copied {
-    /// The copy at the other end of a stream, once it has sent two words: where its agent has laid down what it knows of
-    /// objects. From then on it can be read.
+    /// The copy at the other end of a stream, after it has sent two words: the address and the number of the words with
+    /// the agent's data about objects. From then on it can be read.
     ///
     /// # Errors
-    /// When it ends instead.
+    /// The copy ends before that.
     pub fn met(mut stream: UnixStream, pid: u32) -> io::Result<Copied> {
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut words = [0; 2 * size_of::<u64>()];
@@ -66,11 +67,11 @@ impl Copied {
         })
     }
 
-    /// Whether a copy of this process could be read, looked up in the running process: a fork for nothing would stop it, too. What
-    /// cannot be looked up there is no reason.
+    /// Whether a copy of this process could be read. This examines the running process, because a fork that turns out
+    /// to be useless would also stop it. Facts that cannot be examined there do not count as an error.
     ///
     /// # Errors
-    /// When its collector is not one of those that are read.
+    /// Its collector is not supported.
     pub fn is_possible(original: u32) -> Result<(), Fault> {
         let known = Process::open(original)
             .and_then(|process| Heap::collector(&Vm::open(&process, process.libjvm())?).map(drop));
@@ -80,16 +81,17 @@ impl Copied {
         }
     }
 
-    /// The limit of its memory unless one is given: a part of what is free in the control group of the process and on the machine.
+    /// The default limit of its memory: a share of the memory that is free in the control group of the process and on
+    /// the machine.
     pub fn usual_limit(original: u32) -> u64 {
         free_memory(original).unwrap_or(u64::MAX) / SHARE
     }
 
-    /// Runs `body`, which reads the copy, with a lower priority of this thread from then on. Ends the copy when it has
-    /// taken more memory than `limit`.
+    /// Runs `body`, which reads the copy; this thread keeps a lower priority afterwards. Ends the copy if it has used
+    /// more memory than `limit`.
     ///
     /// # Errors
-    /// Those of `body`; when the limit was reached; when the copy has ended for another reason.
+    /// Those of `body`; the limit was reached; the copy has ended for another reason.
     pub fn read(
         self,
         limit: u64,
@@ -107,7 +109,7 @@ impl Copied {
         let watching = std::thread::Builder::new().name("watch of copy".to_owned());
         let watching = watching.spawn(move || watch.until(&over));
         let watching = watching.map_err(broken())?;
-        // Of this thread only; the one that holds the limit keeps its priority.
+        // Only this thread; the one that checks the limit keeps its priority.
         raw::lower_priority(PRIORITY);
         let result = self
             .open()
@@ -129,7 +131,7 @@ impl Copied {
         Ok((result?, Changed(changed)))
     }
 
-    /// Ends the copy and waits until its process is gone, so that another one can be made.
+    /// Ends the copy and waits until its process has ended, so that another one can be made.
     fn end(self) {
         let process = PathBuf::from(format!("/proc/{}", self.pid));
         drop(self);
@@ -150,7 +152,7 @@ impl Copied {
         Ok((process, place))
     }
 
-    /// Whether the other end is still open: it sends nothing more.
+    /// Whether the other end is still open: it sends no more bytes.
     fn is_there(&self) -> bool {
         let looked = self.stream.set_nonblocking(true);
         let found = looked.and_then(|()| (&self.stream).read(&mut [0]));
@@ -167,13 +169,13 @@ struct Watch {
 }
 
 impl Watch {
-    /// At once, and until the other end of the channel is dropped.
+    /// Checks immediately, and then until the other end of the channel is dropped.
     fn until(&self, over: &Receiver<()>) {
         loop {
             let own = own_memory(self.pid).unwrap_or(0);
             self.most.fetch_max(own, Ordering::SeqCst);
             if own > self.limit {
-                // It ends when it reads the end of the stream.
+                // The copy ends when it reads the end of the stream.
                 drop(self.stream.shutdown(Shutdown::Both));
             }
             if over.recv_timeout(STEP) != Err(RecvTimeoutError::Timeout) {
@@ -183,7 +185,7 @@ impl Watch {
     }
 }
 
-/// Bytes of a process that no other one has: of a copy, what the original has changed since.
+/// Bytes of a process that it shares with no other: for a copy, the memory that the original has changed since.
 fn own_memory(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let of = |name: &str| {

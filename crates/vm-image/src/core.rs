@@ -1,4 +1,4 @@
-//! An ELF core file: what a debugger or the kernel wrote of a process.
+//! An ELF core file: the memory of a process, written by a debugger or the kernel.
 
 use crate::elf::{Library, Notes};
 use crate::fault::Fault;
@@ -15,22 +15,22 @@ const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const NT_PRSTATUS: u32 = 1;
 const NT_FILE: u32 = 0x4649_4c45;
-/// More program headers than any core has.
+/// The most program headers that are accepted; no core has as many.
 const MOST_HEADERS: u64 = 1 << 20;
-/// More bytes than the notes of any core take.
+/// The most bytes of notes.
 const LONGEST_NOTES: u64 = 1 << 28;
-/// More mapped files than any process has.
+/// The most mapped files.
 const MOST_FILES: u64 = 1 << 20;
 
 /// A part of the memory that is in the core.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: Address,
-    /// Its end in the process.
+    /// Its end address in the process.
     end: Address,
-    /// Where it is in the core.
+    /// Its offset in the core.
     offset: u64,
-    /// Bytes of it that are in the core.
+    /// How many of its bytes are in the core.
     len: u64,
 }
 
@@ -39,7 +39,7 @@ struct Segment {
 struct Mapped {
     start: Address,
     end: Address,
-    /// Where in the file it begins.
+    /// The offset in the file at which it begins.
     offset: u64,
     file: usize,
 }
@@ -48,9 +48,9 @@ struct Mapped {
 #[derive(Debug)]
 struct Source {
     path: PathBuf,
-    /// `None` when it is not there any more, or is another one by now.
+    /// `None` if the file does not exist any more, or was replaced.
     file: Option<File>,
-    /// Whether its build id, or its dynamic section, is that of what was mapped.
+    /// Whether its build id, or its dynamic section, equals that of the mapped file.
     is_checked: bool,
     is_used: Cell<bool>,
 }
@@ -59,9 +59,9 @@ struct Source {
 #[derive(Debug)]
 pub struct Core {
     file: File,
-    /// By address.
+    /// In the order of addresses.
     segments: Vec<Segment>,
-    /// By address.
+    /// In the order of addresses.
     mapped: Vec<Mapped>,
     sources: Vec<Source>,
     registers: Vec<Registers>,
@@ -70,11 +70,11 @@ pub struct Core {
 }
 
 impl Core {
-    /// Opens a core. Files that were mapped are read where the core does not have their contents, if their
-    /// build id is the right one; `libjvm` is where the library of the VM is now.
+    /// Opens a core. Contents that the core lacks are read from the files that were mapped, if their build id is the
+    /// same; `libjvm` is the current path of the VM's library.
     ///
     /// # Errors
-    /// When the file is no core of a HotSpot VM.
+    /// The file is not a core of a HotSpot VM.
     pub fn open(path: &Path, libjvm: Option<&Path>) -> Result<Core, Fault> {
         let name = path.display();
         let file = File::open(path).map_err(Fault::io(format!("cannot open {name}")))?;
@@ -132,7 +132,7 @@ impl Core {
         &self.registers
     }
 
-    /// Sentences about files that should have been read, or that were read without being checked.
+    /// Notes about files that should have been read, or that were read without a check.
     pub fn notes(&self) -> Vec<String> {
         let unchecked = self
             .sources
@@ -150,7 +150,7 @@ impl Core {
         let size = u64::from(u16_at(head, 54)?).max(56);
         let mut count = u64::from(u16_at(head, 56)?);
         if count == 0xffff {
-            // More than fit: the number is in the first section header.
+            // If there are more headers than the field can hold, the number is in the first section header.
             let section: [u8; 64] = at(&self.file, u64_at(head, 40)?)?;
             count = u32_at(&section, 44)?.into();
         }
@@ -191,7 +191,7 @@ impl Core {
         }
     }
 
-    /// The table of mapped files: a count, a page size, three numbers for each, then the paths.
+    /// The table of mapped files: a count, a page size, three numbers per file, then the paths.
     fn read_files(&mut self, body: &[u8]) -> Option<()> {
         let (count, page) = (u64_at(body, 0)?, u64_at(body, 8)?);
         let count = count.min(MOST_FILES) as usize;
@@ -200,7 +200,7 @@ impl Core {
         for row in rows.as_chunks::<24>().0 {
             let name = String::from_utf8_lossy(names.next()?).into_owned();
             let path = PathBuf::from(name);
-            // Mappings of one file stand together.
+            // Mappings of one file are adjacent.
             let known = self.sources.iter().rposition(|source| source.path == path);
             let file = known.unwrap_or_else(|| {
                 self.sources.push(Source {
@@ -221,13 +221,13 @@ impl Core {
         Some(())
     }
 
-    /// Opens the files that were mapped, those that are the same still.
+    /// Opens the files that were mapped and have not changed.
     fn open_sources(&mut self, libjvm: Option<&Path>) {
         for i in 0..self.sources.len() {
             let source = &self.sources[i];
             let text = source.path.to_string_lossy().into_owned();
             let is_library = is_libjvm(&text);
-            // The archive of classes lies beside the library.
+            // The class archive is in the same folder as the library.
             let beside = text.ends_with(".jsa").then_some(libjvm).flatten();
             let beside =
                 beside.and_then(|libjvm| Some(libjvm.with_file_name(source.path.file_name()?)));
@@ -270,7 +270,7 @@ impl Core {
         }
     }
 
-    /// Finds the library of the VM in a core that names no files, and reads the library where the core lacks it.
+    /// Finds the library of the VM in a core that names no files, and reads from the library what the core lacks.
     fn find_by_layout(&mut self, libjvm: &Path) -> Result<Address, Fault> {
         let name = libjvm.display();
         let file = File::open(libjvm).map_err(Fault::io(format!("cannot open {name}")))?;
@@ -319,7 +319,7 @@ impl Core {
         (at < segment.end).then_some(segment)
     }
 
-    /// Reads what the core itself has.
+    /// Reads bytes that are in the core.
     fn read_core(&self, at: Address, into: &mut [u8]) -> usize {
         let Some(segment) = self.segment(at) else {
             return 0;
@@ -332,9 +332,9 @@ impl Core {
         }
     }
 
-    /// Reads what lies in a file that was mapped and is not in the core.
+    /// Reads bytes that are in a mapped file and not in the core.
     fn read_file(&self, at: Address, into: &mut [u8]) -> usize {
-        // What should be in the core and is cut off was perhaps changed after it was mapped.
+        // Bytes that should be in the core but are cut off may have been changed after the file was mapped.
         let in_core = |segment: &Segment| at - segment.start < segment.len;
         if self.segment(at).is_some_and(in_core) {
             return 0;
@@ -378,7 +378,7 @@ impl Memory for Core {
         if let Some(segment) = self.segment(at)
             && at - segment.start < segment.len
         {
-            // Behind the end of a file that is cut nothing comes any more.
+            // After the end of a truncated file, no bytes can be read.
             let there = self.file.metadata().map_or(0, |metadata| metadata.len());
             let offset = segment.offset.checked_add(at - segment.start)?;
             if offset < there {
@@ -403,7 +403,7 @@ impl Memory for InCore<'_> {
     }
 }
 
-/// A file, as if it were mapped from its beginning on; its notes lie in the part for which this is so.
+/// A file, read as if it were mapped from its beginning; this is correct for the part that contains its notes.
 struct InFile<'f>(&'f File);
 
 impl Memory for InFile<'_> {
@@ -421,7 +421,7 @@ fn build_id(memory: &dyn Memory, base: Address) -> Option<Vec<u8>> {
     Library::at(&memory, base)?.build_id()
 }
 
-/// The registers of a thread, from its `elf_prstatus`: its id stands at 32, its registers at 112.
+/// The registers of a thread, from its `elf_prstatus`: its id is at offset 32, its registers at 112.
 fn registers(body: &[u8], machine: Machine) -> Option<Registers> {
     let words: Vec<u64> = body
         .get(112..)?
@@ -449,7 +449,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// So many bytes of a file, or nothing.
+/// This many bytes of a file, or nothing.
 fn at<const N: usize>(file: &File, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     (read_file_at(file, &mut bytes, offset) == N).then_some(bytes)

@@ -1,4 +1,4 @@
-//! What was wrong with an image: counted by kind, with one example of each.
+//! The damage in an image: counted by kind, with one example of each.
 
 use crate::memory::Address;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ impl Damage {
         entry.0 += 1;
     }
 
-    /// Adds what was found elsewhere.
+    /// Adds the damage of another part.
     pub(crate) fn add(&mut self, other: Damage) {
         for (what, (count, at)) in other.0 {
             let entry = self.0.entry(what).or_insert((0, at));
@@ -21,7 +21,7 @@ impl Damage {
         }
     }
 
-    /// How many things were wrong.
+    /// The number of all damages.
     pub fn total(&self) -> u64 {
         self.0.values().map(|(count, _)| count).sum()
     }

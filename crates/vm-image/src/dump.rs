@@ -1,4 +1,4 @@
-//! An image as a heap dump.
+//! Converts an image to a heap dump.
 
 use crate::behind::{Direct, Sink, written_behind};
 use crate::code::CodeCache;
@@ -28,38 +28,37 @@ use std::time::SystemTime;
 /// The trace of all objects, which has no frames.
 pub(crate) const NO_TRACE: Serial = Serial(1);
 
-/// Where a VM is, and what the kernel knows of its threads.
+/// The position of a VM, and the kernel's data about its threads.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// The address of the first byte of `libjvm.so`.
     pub libjvm: Address,
-    /// Registers of its threads, as far as they are known. Of a thread without them the whole stack is
+    /// Registers of its threads, as far as they are known. If they are unknown for a thread, its whole stack is
     /// searched for references.
     pub registers: Vec<Registers>,
     /// All threads are at a safepoint: only the Java frames of their stacks have references.
     pub at_safepoint: bool,
-    /// Where an agent has laid down what it knows of objects, if there is one.
+    /// The position of the agent's data about objects, if there is an agent.
     pub tracked: Words,
 }
 
 /// Writes the heap of the VM in this memory as a dump in HPROF format.
 ///
 /// # Errors
-/// When there is no VM that can be read, when its process ends meanwhile, or when the dump cannot be written. Damage
-/// is no error.
+/// There is no VM that can be read, its process ends meanwhile, or the dump cannot be written. Damage is not an error.
 pub fn dump(memory: &dyn Memory, place: &Place, out: impl Write + Send) -> Result<Summary, Fault> {
     dump_rewritten(memory, place, None, out)
 }
 
-/// Decides from the beginning of a dump, a dump of its own with all names, classes and stack traces and without objects,
-/// what is written in place of each record.
+/// Receives the beginning of a dump, as a separate dump with all names, classes and stack traces and without objects;
+/// returns a rewriter that replaces the records.
 pub type Plan<'p> = &'p dyn Fn(&[u8]) -> Result<Box<dyn Rewriter>, HeaderError>;
 
-/// The same, with names and sub-records that are rewritten on their way, so that nothing else reaches the output. A
-/// primitive array is held in memory as a whole meanwhile.
+/// As [`dump()`], with names and sub-records passed through a rewriter, so that only its results reach the output. A
+/// primitive array is in memory as a whole meanwhile.
 ///
 /// # Errors
-/// As of [`dump()`].
+/// Those of [`dump()`].
 pub fn dump_rewritten(
     memory: &dyn Memory,
     place: &Place,
@@ -127,7 +126,7 @@ pub fn dump_rewritten(
         return Err(Fault::Ended);
     }
     written.map_err(Fault::io("cannot write the dump"))?;
-    // The walk over large arrays has counted some already.
+    // The walk over large arrays has already counted some damage.
     summary.damage.add(damage);
     Ok(summary)
 }
@@ -166,7 +165,7 @@ fn header() -> Header {
     }
 }
 
-/// Names of what the VM adds to the static fields of a class, as its own dumps have them.
+/// The names that the VM's own dumps use for its additions to the static fields of a class.
 struct Own {
     resolved_references: Address,
     init_lock: Address,
@@ -182,13 +181,13 @@ impl Own {
     }
 }
 
-/// What a dump begins with: names, classes and stack traces.
+/// The beginning of a dump: names, classes and stack traces.
 struct Head<'h, 'm> {
     vm: &'h Vm<'m>,
     classes: &'h Classes,
     symbols: &'h mut Symbols,
     threads: &'h [(Thread, Trace)],
-    /// What allocated objects.
+    /// The stacks that allocated objects.
     stacks: &'h Stacks,
 }
 
@@ -255,7 +254,7 @@ impl Head<'_, '_> {
         self.write_stacks(segments, &serials, last_frame)
     }
 
-    /// The stacks that allocated objects, behind as many frames.
+    /// The stacks that allocated objects, after this many frames.
     fn write_stacks(
         &self,
         segments: &mut Segments<'_>,
@@ -267,7 +266,7 @@ impl Head<'_, '_> {
             let name = self.classes.all[*class as usize].name;
             by_name.extend(self.symbols.known(name).map(|name| (name, *serial)));
         }
-        // A class that is gone still has frames.
+        // Frames may refer to a class that was unloaded.
         let mut next = serials.len() as u32;
         let mut of_frames = Vec::new();
         for (id, name) in &self.stacks.classes {
@@ -390,7 +389,7 @@ struct Rows {
 
 impl Rows {
     fn add(&mut self, name: Address, kind: BasicType, value: &[u8]) {
-        // A class file cannot have more.
+        // A class file cannot have more fields.
         let Some(len) = self.len.checked_add(1) else {
             return;
         };
@@ -415,7 +414,7 @@ fn value_at(vm: &Vm<'_>, kind: BasicType, at: Address) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The array of what a class's constants were resolved to.
+/// The array of the resolved constants of a class.
 fn resolved_references(vm: &Vm<'_>, klass: Address) -> Option<Address> {
     let constants = vm.tables.find("InstanceKlass._constants")?;
     let pool = vm.memory.pointer(klass.wrapping_add(constants))?;

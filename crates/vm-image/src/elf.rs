@@ -1,6 +1,5 @@
-//! What of an ELF file lies in the memory of a process: its build id and the addresses of exported
-//! symbols. Both are in the part that is mapped, so that no file has to be found for them, also when
-//! it was deleted or lies in another container.
+//! The parts of an ELF file that are in the memory of a process: its build id and the addresses of exported symbols.
+//! Both are in the mapped part, so the file itself is not needed; it may have been deleted or be in another container.
 
 use crate::memory::{Address, Structures};
 
@@ -13,15 +12,15 @@ const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const NT_GNU_BUILD_ID: u32 = 3;
-/// More program headers than any library has.
+/// The most program headers that are accepted; no library has as many.
 const MOST_HEADERS: u16 = 1024;
-/// More entries than any dynamic section has.
+/// The most entries of a dynamic section.
 const MOST_TAGS: u64 = 1024;
-/// More bytes than the variables of any library take.
+/// The most bytes of a library's variables.
 const MOST_VARIABLES: u64 = 1 << 26;
-/// More symbols than share one bucket of a hash table.
+/// The most symbols in one bucket of a hash table.
 const LONGEST_CHAIN: u32 = 1 << 16;
-/// More bytes than any note section of a library has.
+/// The most bytes of a library's note section.
 const LONGEST_NOTES: u64 = 1 << 16;
 
 /// A program header.
@@ -29,7 +28,7 @@ const LONGEST_NOTES: u64 = 1 << 16;
 pub(crate) struct Segment {
     pub(crate) kind: u32,
     pub(crate) flags: u32,
-    /// Where in the file it begins.
+    /// The offset in the file at which it begins.
     pub(crate) offset: u64,
     pub(crate) address: u64,
     /// Bytes in memory.
@@ -41,7 +40,7 @@ pub(crate) struct Segment {
 pub(crate) struct Library<'s, 'm> {
     memory: &'s Structures<'m>,
     segments: Vec<Segment>,
-    /// What is added to the addresses in the file.
+    /// The difference between addresses in memory and in the file.
     bias: u64,
 }
 
@@ -89,7 +88,7 @@ impl<'s, 'm> Library<'s, 'm> {
             .filter(move |segment| segment.kind == kind)
     }
 
-    /// Where its variables lie.
+    /// The address and size of its variables.
     pub(crate) fn variables(&self) -> Vec<(Address, u64)> {
         let writable = self
             .of_kind(PT_LOAD)
@@ -111,7 +110,7 @@ impl<'s, 'm> Library<'s, 'm> {
         })
     }
 
-    /// The address of an exported symbol, by a hash table with which the dynamic linker finds it.
+    /// The address of an exported symbol, found in the hash table of the dynamic linker.
     pub(crate) fn symbol(&self, name: &str) -> Option<Address> {
         let (symbols, names) = (self.tag(DT_SYMTAB)?, self.tag(DT_STRTAB)?);
         let index = match self.tag(DT_GNU_HASH) {
@@ -155,7 +154,7 @@ impl<'s, 'm> Library<'s, 'm> {
         None
     }
 
-    /// The older table, which libraries have that were linked with the defaults of an old linker.
+    /// The older table, which is in libraries that an old linker made with its defaults.
     fn index_by_hash(
         &self,
         table: Address,
@@ -177,8 +176,7 @@ impl<'s, 'm> Library<'s, 'm> {
         None
     }
 
-    /// An address in the dynamic section. The dynamic linker of glibc has added the bias already, that
-    /// of musl has not.
+    /// An address in the dynamic section. The dynamic linker of glibc has already added the bias, that of musl has not.
     fn tag(&self, wanted: u64) -> Option<Address> {
         let dynamic = self.of_kind(PT_DYNAMIC).next()?;
         let start = self.bias.wrapping_add(dynamic.address);
@@ -217,7 +215,7 @@ pub(crate) struct Note<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The notes of a section, up to the first that is not whole.
+/// The notes of a section, before the first incomplete one.
 pub(crate) struct Notes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Notes<'a> {

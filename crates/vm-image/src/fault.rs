@@ -1,21 +1,21 @@
-//! Why a VM could not be dumped at all.
+//! Why a VM could not be dumped.
 
 use thiserror::Error;
 
-/// Why a VM could not be dumped at all. Damage to single structures is no such reason: it is counted in
-/// the [`Summary`](crate::Summary).
+/// Why a VM could not be dumped. Damage to single structures is not a fault: it is counted in the
+/// [`Summary`](crate::Summary).
 #[derive(Debug, Error)]
 pub enum Fault {
     /// No VM is mapped.
     #[error("{0} maps no libjvm.so: it is no HotSpot JVM, or it is not started yet")]
     NoVm(String),
-    /// The library is not what it should be.
+    /// The library is not a VM's library.
     #[error("libjvm.so has no readable {what}: it is no HotSpot VM, or its memory is missing")]
     NoTables {
         /// The symbol.
         what: String,
     },
-    /// A structure of the VM that the reader needs is not described.
+    /// The VM does not describe a structure that the reader needs.
     #[error("this VM does not describe {what}, so its memory cannot be read")]
     Missing {
         /// The field or type.
@@ -29,7 +29,7 @@ pub enum Fault {
         /// What it is.
         what: &'static str,
     },
-    /// A collector whose heap is not understood.
+    /// A collector that is not supported.
     #[error(
         "the VM uses {collector}, whose heap this reader does not know; it reads Serial, Parallel, G1 and Shenandoah (use jcmd PID GC.heap_dump)"
     )]
@@ -37,27 +37,27 @@ pub enum Fault {
         /// Its name.
         collector: &'static str,
     },
-    /// The heap is being collected.
+    /// A garbage collection is in progress.
     #[error(
         "the VM was stopped in the middle of a garbage collection, so objects are partly moved"
     )]
     InCollection,
-    /// The process is gone.
+    /// The process has ended.
     #[error("the process has ended while its memory was read")]
     Ended,
-    /// A copy of a process has taken more memory than it may.
+    /// A copy of a process has used more memory than the limit.
     #[error(
         "the program has changed {} KiB of its memory since it was copied, more than the limit of {} KiB allows, so the dump was abandoned; the program was not disturbed",
         changed >> 10,
         limit >> 10
     )]
     Changed {
-        /// Bytes that the copy has taken.
+        /// Bytes that the copy has used.
         changed: u64,
-        /// Bytes that it may take.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A copy of a process is gone.
+    /// A copy of a process has ended.
     #[error(
         "the copy of the process was ended: the program itself has ended, or the system is short of memory"
     )]
@@ -65,13 +65,13 @@ pub enum Fault {
     /// A process or a file cannot be read, or the dump cannot be written.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// Why it failed.
         #[source]
         cause: std::io::Error,
     },
-    /// A file that is no core, or one of another kind of machine.
+    /// A file that is not a core, or one of an unsupported processor.
     #[error("{0}")]
     NoCore(String),
 }

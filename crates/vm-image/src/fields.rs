@@ -1,5 +1,5 @@
-//! The fields of a class, in both forms in which HotSpot keeps them: rows of six numbers of 16 bits up to
-//! JDK 20, a compressed stream of numbers from 21 on.
+//! The fields of a class, in both formats of HotSpot: rows of six 16-bit numbers up to JDK 20, a compressed stream of
+//! numbers from 21 on.
 
 use crate::memory::Address;
 use crate::numbers::Numbers;
@@ -7,12 +7,12 @@ use crate::symbols::Symbols;
 use crate::vm::Vm;
 use hprof::BasicType;
 
-/// More bytes than the fields of any class take.
+/// The most bytes of the fields of a class.
 const LONGEST: u32 = 1 << 23;
 const STATIC: u32 = 8;
-/// The flag of a row that has its generic signature behind all rows (JDK 8 to 20).
+/// The flag of a row whose generic signature is after all rows (JDK 8 to 20).
 const HAS_GENERIC_SIGNATURE: u32 = 2048;
-/// JDK 26 puts the position of a table for searches behind the counts of a class with more fields.
+/// For classes with more fields than this, JDK 26 has the position of a search table after the counts.
 const SEARCHED_FROM: u32 = 16;
 
 /// A field.
@@ -21,7 +21,7 @@ pub(crate) struct Field {
     /// The symbol of its name.
     pub(crate) name: Address,
     pub(crate) kind: BasicType,
-    /// Its offset in the object or, of a static field, in the class object.
+    /// Its offset in the object or, for a static field, in the class object.
     pub(crate) offset: u32,
     pub(crate) is_static: bool,
 }
@@ -29,13 +29,13 @@ pub(crate) struct Field {
 /// The fields of one class.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// Those that the program declares.
+    /// Fields that the program declares.
     pub(crate) declared: Vec<Field>,
-    /// Offsets of those that the VM has added.
+    /// Offsets of fields that the VM has added.
     pub(crate) injected: Vec<u32>,
 }
 
-/// A field as the VM keeps it.
+/// A field in the VM's format.
 struct Row {
     flags: u32,
     name: u32,
@@ -74,9 +74,10 @@ pub(crate) fn read(vm: &Vm<'_>, symbols: &mut Symbols, klass: Address) -> Option
     Some(Fields { declared, injected })
 }
 
-/// The elements of an array of the VM's.
+/// The elements of a VM array.
 pub(crate) fn array_of(vm: &Vm<'_>, array: Address, data: u64, size: u32) -> Option<Vec<u8>> {
-    // All arrays are instances of one template, so that the length lies in all of them where it is exported of one.
+    // All VM arrays are instances of one template, so the length has the same offset in all of them as in the one that
+    // is exported.
     let length = vm.tables.find("Array<int>._length")?;
     let len = vm
         .memory
@@ -102,7 +103,7 @@ impl Constants {
     pub(crate) fn at(vm: &Vm<'_>, pool: Address) -> Option<Constants> {
         let len = vm.tables.find("ConstantPool._length")?;
         Some(Constants {
-            // The entries lie behind the structure itself.
+            // The entries follow the structure itself.
             first: pool.wrapping_add(vm.tables.size("ConstantPool").ok()?),
             len: vm.memory.u32(pool.wrapping_add(len))?,
         })
@@ -131,7 +132,7 @@ impl Constants {
     }
 }
 
-/// The type that a descriptor begins with.
+/// The type of a descriptor, from its first character.
 fn kind_of(signature: &[u8]) -> Option<BasicType> {
     Some(match signature.first()? {
         b'Z' => BasicType::Boolean,
@@ -188,8 +189,8 @@ fn rows(vm: &Vm<'_>, bytes: &[u8], declared: u16) -> Option<(Vec<Row>, Vec<u32>)
     (all.len() == usize::from(declared)).then_some((all, injected))
 }
 
-/// A compressed stream (`fieldInfo.hpp`): the numbers of declared and of injected fields, then of each its
-/// name, signature, offset, access flags, flags, and what the flags announce.
+/// A compressed stream (`fieldInfo.hpp`): the numbers of declared and of injected fields, then per field its name,
+/// signature, offset, access flags, flags, and the numbers that the flags announce.
 fn stream(bytes: &[u8], gap: usize) -> Option<(Vec<Row>, Vec<u32>)> {
     let mut numbers = Numbers {
         bytes,
@@ -200,7 +201,7 @@ fn stream(bytes: &[u8], gap: usize) -> Option<(Vec<Row>, Vec<u32>)> {
         (declared > SEARCHED_FROM).then_some(())?;
         numbers.bytes = numbers.bytes.get(gap..)?;
     }
-    // A field takes at least five bytes.
+    // A field has at least five bytes.
     let total = declared.checked_add(injected)? as usize;
     (total <= bytes.len() / 5).then_some(())?;
     let mut rows = Vec::with_capacity(total);
@@ -212,7 +213,7 @@ fn stream(bytes: &[u8], gap: usize) -> Option<(Vec<Row>, Vec<u32>)> {
             flags: numbers.next()?,
         };
         let flags = numbers.next()?;
-        // `FieldInfo::FieldFlags`: initialized 0, generic 2, contended 4 have a number more.
+        // `FieldInfo::FieldFlags`: each of initialized (0), generic (2) and contended (4) announces one more number.
         for bit in [0, 2, 4] {
             if flags >> bit & 1 == 1 {
                 numbers.next()?;
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_stream_is_read_up_to_its_injected_fields_and_not_beyond_its_end() {
         let plus = |n: u8| n + 1;
-        // One field with an initial value, one injected.
+        // One field with an initial value, and one injected field.
         let whole = [1, 1, 7, 8, 12, 8, 1, 99, 3, 4, 16, 0, 2].map(plus);
         let (rows, injected) = stream(&whole, 0).expect("a stream");
         assert_eq!((rows[0].name, rows[0].offset, rows[0].flags), (7, 12, 8));
@@ -239,7 +240,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(stream(&whole[..cut], 0).is_none());
         }
-        // As many fields as can be claimed.
+        // The highest numbers of fields that can be claimed.
         assert!(stream(&[0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1], 0).is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! The frames of a thread's stack, as far as they are understood: those of the interpreter, of compiled
-//! methods with what was inlined into them, and of stubs. (They are laid out alike on x86_64 and aarch64.)
+//! The frames of a thread's stack, as far as they can be parsed: those of the interpreter, of compiled methods with
+//! their inlined methods, and of stubs. (Their layout is the same on x86_64 and aarch64.)
 
 use crate::code::{self, Code, CodeCache};
 use crate::klass::Classes;
@@ -10,17 +10,17 @@ use crate::symbols::Symbols;
 use crate::threads::Thread;
 use crate::vm::Vm;
 
-/// Deeper stacks are cut.
+/// The most frames of a stack; deeper stacks are truncated.
 const DEEPEST: usize = 1 << 14;
-/// Words below the frame pointer among which an interpreted frame has its place in the bytecodes. Which one
-/// it is depends on the version.
+/// The words below the frame pointer among which an interpreted frame has its bytecode pointer. The exact one depends
+/// on the version.
 const BYTECODE: std::ops::RangeInclusive<u64> = 4..=11;
 
 /// A frame of Java code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) method: Method,
-    /// The line as HPROF has it.
+    /// The line in the format of HPROF.
     pub(crate) line: i32,
 }
 
@@ -29,23 +29,23 @@ pub(crate) struct Frame {
 pub(crate) struct Trace {
     /// Frames, the innermost first.
     pub(crate) frames: Vec<Frame>,
-    /// Whether the walk came to the end of the stack.
+    /// Whether the walk has reached the end of the stack.
     pub(crate) is_whole: bool,
-    /// Where frames end in memory, and the number of the last Java frame in each.
+    /// The end addresses of frames, and the number of the last Java frame in each.
     ends: Vec<(Address, u32)>,
-    /// First blocks of JNI local references of frames further out.
+    /// First blocks of JNI local references of outer frames.
     pub(crate) handles: Vec<Address>,
 }
 
 impl Trace {
-    /// The number of the frame that has this place of the stack.
+    /// The number of the frame that contains this address of the stack.
     pub(crate) fn frame_at(&self, at: Address) -> Option<u32> {
         let i = self.ends.partition_point(|(end, _)| *end <= at);
         self.ends.get(i).map(|(_, frame)| *frame)
     }
 }
 
-/// Where a walk is.
+/// The current position of a walk.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     sp: Address,
@@ -79,7 +79,7 @@ impl Frames<'_, '_> {
         let mut last = low;
         while let Some(at) = place {
             let high = thread.stack.map_or(u64::MAX, |(_, high)| high);
-            // The stack is left in one direction only, so that the walk ends.
+            // The stack pointer must always move in the same direction, so that the walk ends.
             if at.sp < last
                 || at.sp >= high
                 || trace.frames.len() > DEEPEST
@@ -100,7 +100,7 @@ impl Frames<'_, '_> {
         trace
     }
 
-    /// Where a thread last left Java code, or where it runs it.
+    /// The position at which a thread last left Java code, or at which it runs it.
     fn first(&self, thread: &Thread, registers: Option<&Registers>) -> Option<Place> {
         if let Some(Some(place)) = self.anchor(thread.address, "JavaThread._anchor") {
             return Some(place);
@@ -116,7 +116,7 @@ impl Frames<'_, '_> {
         })
     }
 
-    /// Where Java code was left: `None` when that cannot be read, `Some(None)` when there is none.
+    /// The position at which Java code was left: `None` if it cannot be read, `Some(None)` if there is none.
     fn anchor(&self, structure: Address, field: &str) -> Option<Option<Place>> {
         let vm = self.vm;
         let anchor = structure.wrapping_add(vm.tables.find(field)?);
@@ -133,7 +133,7 @@ impl Frames<'_, '_> {
         Some(Some(Place { sp, fp, pc }))
     }
 
-    /// Goes to the caller of a frame: `Some(None)` at the end of the stack, `None` where it is not understood.
+    /// Goes to the caller of a frame: `Some(None)` at the end of the stack, `None` if the frame cannot be parsed.
     fn step(
         &self,
         symbols: &mut Symbols,
@@ -163,7 +163,7 @@ impl Frames<'_, '_> {
                 let offset = vm.tables.constant("frame::entry_frame_call_wrapper_offset");
                 let offset = offset.unwrap_or(-6).wrapping_mul(8);
                 let wrapper = word(at.fp.wrapping_add_signed(offset))?;
-                // It begins with its thread and the JNI references of the frames before.
+                // The structure begins with its thread and the JNI references of the outer frames.
                 (word(wrapper)? == thread.address).then_some(())?;
                 trace.handles.extend(word(wrapper.wrapping_add(8)));
                 self.anchor(wrapper, "JavaCallWrapper._anchor")

@@ -1,4 +1,4 @@
-//! Makes a process stand still while it is read.
+//! Stops a process while it is read.
 
 use crate::fault::Fault;
 use crate::machine::Machine;
@@ -11,19 +11,19 @@ use std::marker::PhantomData;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than this no thread needs to stop, unless it waits for a device.
+/// A thread needs less than this to stop, unless it waits for a device.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 
-/// A process all of whose threads stand still until this value is dropped. If this process ends, whatever
-/// ends it, the kernel lets the other one continue.
+/// A process whose threads are all stopped until this value is dropped. If this process ends for any reason, the kernel
+/// lets the other one continue.
 #[derive(Debug)]
 pub struct Frozen {
     pid: u32,
-    /// Seized threads; those that stand still have the signal that is given back to them.
+    /// Seized threads; those that are stopped have the signal that is returned to them.
     threads: BTreeMap<i32, Option<i32>>,
     since: Instant,
-    /// Only the thread that seized a thread can let it go.
+    /// Only the thread that seized a thread can release it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -31,8 +31,7 @@ impl Frozen {
     /// Stops a process.
     ///
     /// # Errors
-    /// When this user may not trace it, or one of its threads does not stop within ten seconds. It
-    /// runs on then.
+    /// This user may not trace it, or one of its threads does not stop within ten seconds. It then continues.
     pub fn new(pid: u32) -> Result<Frozen, Fault> {
         let mut frozen = Frozen {
             pid,
@@ -40,14 +39,14 @@ impl Frozen {
             since: Instant::now(),
             not_send: PhantomData,
         };
-        // Threads that run can start others, so all must stand still and no new one be found.
+        // Running threads can start others, so this repeats until all are stopped and no new one is found.
         while frozen.seize_all()? {
             frozen.wait_for_all()?;
         }
         Ok(frozen)
     }
 
-    /// How long the process has stood still.
+    /// How long the process has been stopped.
     pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
@@ -63,7 +62,7 @@ impl Frozen {
         let words = raw::registers(thread).ok()?;
         let status = format!("/proc/{}/task/{thread}/status", self.pid);
         let status = fs::read_to_string(status).ok()?;
-        // The VM knows the thread by its number in the innermost namespace.
+        // The VM identifies the thread by its number in the innermost namespace.
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok());
         Some(Registers {
@@ -73,7 +72,7 @@ impl Frozen {
         })
     }
 
-    /// Seizes the threads that are not seized yet; false when there are none.
+    /// Seizes the threads that are not seized yet; returns false if there are none.
     fn seize_all(&mut self) -> Result<bool, Fault> {
         let wrong = || format!("cannot stop process {}", self.pid);
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).map_err(Fault::io(wrong()))?;
@@ -86,7 +85,7 @@ impl Frozen {
                 self.threads.insert(*thread, None);
                 raw::interrupt(*thread)
             }) {
-                // It has ended meanwhile.
+                // The thread has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                     self.threads.remove(thread);
                 }
@@ -144,8 +143,8 @@ impl Frozen {
 impl Drop for Frozen {
     fn drop(&mut self) {
         for (thread, stopped) in &self.threads {
-            // One that has not stopped cannot be let go, but was not stopped either; the
-            // kernel lets it go when this process ends.
+            // A thread that has not stopped cannot be released, but it runs; the kernel releases it when this process
+            // ends.
             let _ = raw::detach(*thread, stopped.unwrap_or(0));
         }
     }

@@ -6,11 +6,10 @@ use crate::heap::{Space, space};
 use crate::memory::Address;
 use crate::vm::Vm;
 
-/// More regions than any heap has.
+/// The most regions of a heap.
 const MOST_REGIONS: u64 = 1 << 22;
 
-/// All regions that have objects. An object that is larger than a region and those regions that it covers
-/// are one space.
+/// All regions with objects. An object larger than a region is one space, with all regions that it covers.
 pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<Vec<Space>, Fault> {
     let what = "the table of regions";
     let regions = vm
@@ -24,8 +23,8 @@ pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<
     let (Some(base), Some(len)) = (vm.memory.pointer(base), vm.memory.u64(len)) else {
         return Err(Fault::Senseless { what });
     };
-    // JDK 8 and 11 have the bounds in the superclasses of a region, of which only the offsets of
-    // their own types are exported; all of them begin where the region begins.
+    // In JDK 8 and 11 the bounds are in superclasses of a region, for which only the offsets within these types are
+    // exported; all of them begin where the region begins.
     let bottom = [
         "HeapRegion._bottom",
         "G1HeapRegion._bottom",
@@ -60,7 +59,7 @@ pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<
     Ok(spaces)
 }
 
-/// Whether a region is one that a large object of a region before covers.
+/// Whether a large object of an earlier region covers this region.
 fn continues(vm: &Vm<'_>, region: Address) -> bool {
     let either = |rest: &str| {
         let [new, old] = [format!("G1{rest}"), rest.to_owned()];

@@ -1,5 +1,5 @@
-//! Where objects lie: the spaces of the collector up to their tops, without the unused rest of the
-//! buffers in which threads allocate.
+//! The positions of objects: the spaces of the collector up to their tops, without the unused rest of the buffers in
+//! which threads allocate.
 
 use crate::damage::Damage;
 use crate::fault::Fault;
@@ -18,7 +18,7 @@ pub(crate) struct Space {
     pub(crate) to: Address,
 }
 
-/// Collectors by the flag that chooses them.
+/// Collectors, by the flag that selects them.
 const COLLECTORS: [(&str, &str); 7] = [
     ("UseG1GC", "G1"),
     ("UseParallelGC", "Parallel"),
@@ -33,13 +33,13 @@ const COLLECTORS: [(&str, &str); 7] = [
 #[derive(Debug)]
 pub(crate) struct Heap {
     pub(crate) collector: &'static str,
-    /// The addresses that objects can have.
+    /// The range of addresses that objects can have.
     pub(crate) reserved: Space,
     spaces: Vec<Space>,
 }
 
 impl Heap {
-    /// The name of the VM's collector, if it is one of those that are read.
+    /// The name of the VM's collector, if it is supported.
     pub(crate) fn collector(vm: &Vm<'_>) -> Result<&'static str, Fault> {
         let used = COLLECTORS.iter().find(|(flag, _)| vm.is_set(flag));
         let collector = used.map_or("an unknown collector", |(_, name)| *name);
@@ -49,7 +49,7 @@ impl Heap {
         }
     }
 
-    /// Finds the heap. A collector that is not known and a collection under way are faults.
+    /// Finds the heap. An unsupported collector and a collection in progress are faults.
     pub(crate) fn read(vm: &Vm<'_>, damage: &mut Damage) -> Result<Heap, Fault> {
         let what = "the heap";
         let collector = Heap::collector(vm)?;
@@ -104,8 +104,8 @@ impl Heap {
         })
     }
 
-    /// The parts in which objects lie one behind the other, cut where threads allocate: an object that
-    /// is just being made cannot hide what comes after it.
+    /// The parts in which objects are adjacent, split where threads allocate: an object that is incomplete cannot hide
+    /// the objects after it.
     pub(crate) fn pieces<'t>(&self, threads: impl Iterator<Item = &'t Thread>) -> Vec<Space> {
         let mut buffers: Vec<_> = threads.filter_map(|thread| thread.buffer).collect();
         buffers.sort_unstable_by_key(|buffer| buffer.start);
@@ -181,7 +181,7 @@ mod tests {
         let threads = [
             thread(340, 360, 420),
             thread(120, 140, 150),
-            // Nonsense: inside of another one, and outside of all spaces.
+            // Invalid: inside of another one, and outside of all spaces.
             thread(130, 135, 150),
             thread(220, 230, 240),
             thread(150, 150, 160),

@@ -1,4 +1,4 @@
-//! The classes of a VM, from its own lists of them.
+//! The classes of a VM, from the VM's own lists.
 
 use crate::damage::Damage;
 use crate::fault::Fault;
@@ -9,23 +9,23 @@ use crate::vm::Vm;
 use hprof::BasicType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// More class loaders than any VM has.
+/// The most class loaders of a VM.
 const MOST_LOADERS: usize = 1 << 22;
-/// More classes than any VM has.
+/// The most classes of a VM.
 const MOST_CLASSES: usize = 1 << 23;
-/// The longest chain of superclasses that is followed.
+/// The longest chain of superclasses that is read.
 const DEEPEST: usize = 1 << 10;
-/// The most fields that objects of one class are given.
+/// The most fields per object.
 const MOST_FIELDS: usize = 1 << 17;
 
-/// How objects of a class are laid out.
+/// The layout of objects of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// All of them have this size in bytes.
     Instance(u64),
-    /// Class objects, each with its own size, because it has the static fields.
+    /// Class objects. Each has its own size, because it contains the static fields.
     Mirror(u64),
-    /// Pieces of the stacks of virtual threads, behind objects of this size.
+    /// Stack chunks of virtual threads, after the fields, which have this size.
     StackChunk(u64),
     /// Arrays of references, whose elements begin after this many bytes.
     References(u64),
@@ -33,7 +33,7 @@ pub(crate) enum Shape {
     Primitives(u64, BasicType),
 }
 
-/// A field of an object with its place.
+/// A field of an object with its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) offset: u32,
@@ -44,28 +44,28 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) klass: Address,
-    /// The class object, which is the id of the class; 0 when there is none (yet).
+    /// The class object, which is the id of the class; 0 if there is none (yet).
     pub(crate) mirror: Address,
     /// The symbol of its name.
     pub(crate) name: Address,
     pub(crate) shape: Shape,
     /// The `Klass` of the superclass, 0 for none.
     superclass: Address,
-    /// The `Klass` of what the elements of the innermost dimension are, for arrays of references.
+    /// For arrays of references, the `Klass` of the elements of the innermost dimension.
     bottom: Address,
     pub(crate) loader: Address,
     /// Its own fields.
     pub(crate) fields: Vec<Field>,
     /// The fields of its objects in the order of a dump: its own, then those of the superclass.
     pub(crate) slots: Vec<Slot>,
-    /// Bytes that these take in a dump.
+    /// Bytes of these fields in a dump.
     pub(crate) slots_size: u32,
-    /// Whether it is complete: a class that is still being loaded is none of a dump.
+    /// Whether it is completely loaded; other classes are not in a dump.
     pub(crate) is_loaded: bool,
 }
 
 impl Class {
-    /// Whether it is one of a dump: a class without a class object has no id.
+    /// Whether it is in a dump: a class without a class object has no id.
     pub(crate) fn is_in_dump(&self) -> bool {
         self.is_loaded && self.mirror != 0
     }
@@ -76,13 +76,13 @@ pub(crate) struct Classes {
     pub(crate) all: Vec<Class>,
     by_klass: FxHashMap<Address, u32>,
     mirrors: FxHashSet<Address>,
-    /// Offsets in class objects of what the VM keeps there.
+    /// Offsets of the VM's own fields in class objects.
     pub(crate) injected: Option<Injected>,
     /// Offset of the size of a stack chunk.
     pub(crate) chunk_size: Option<u32>,
 }
 
-/// Where class objects have what only the VM uses.
+/// Offsets of the VM's own fields in class objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Injected {
     pub(crate) domain: Option<u32>,
@@ -145,8 +145,8 @@ impl Classes {
         self.mirrors.contains(&object)
     }
 
-    /// `java.lang.Object`, the first of the boot loader's classes without a superclass. What the VM keeps of an earlier
-    /// version, when an agent has changed the class, is in no dump.
+    /// `java.lang.Object`, the first of the boot loader's classes without a superclass. The VM keeps earlier versions
+    /// of a class that an agent has changed; they are in no dump.
     pub(crate) fn object(&self) -> Option<&Class> {
         let is_root =
             |class: &&Class| class.superclass == 0 && class.loader == 0 && class.is_in_dump();
@@ -159,7 +159,7 @@ impl Classes {
         Some(&self.all[self.get(class.superclass)? as usize])
     }
 
-    /// The class that the elements of an array of references are of, whatever its dimensions.
+    /// The class of the elements of an array of references, of the innermost dimension.
     pub(crate) fn bottom(&self, class: &Class) -> Option<&Class> {
         Some(&self.all[self.get(class.bottom)? as usize])
     }
@@ -227,7 +227,7 @@ impl Classes {
         };
         for _ in 0..DEEPEST {
             for field in class.fields.iter().filter(|field| !field.is_static) {
-                // What lies outside of the object is no field of it.
+                // A field that is outside of the object is invalid.
                 let end = u64::from(field.offset) + size_in_memory(field.kind);
                 (end <= size && slots.len() < MOST_FIELDS).then_some(())?;
                 slots.push(Slot {
@@ -252,7 +252,7 @@ fn offset_of(vm: &Vm<'_>, symbols: &mut Symbols, fields: &[Field], name: &[u8]) 
     named.next().map(|field| field.offset)
 }
 
-/// The least that a value takes in an object.
+/// The smallest size of a value in an object.
 fn size_in_memory(kind: BasicType) -> u64 {
     kind.size(4) as u64
 }
@@ -263,7 +263,7 @@ pub(crate) fn shape(vm: &Vm<'_>, klass: Address) -> Option<Shape> {
     let helper = vm.memory.i32(klass.wrapping_add(helper))?;
     let constant = |name: &str| vm.tables.constant(&format!("Klass::_lh_{name}"));
     if helper > 0 {
-        // A size in words of eight bytes, so that the lower bits are free for flags.
+        // A size in words of eight bytes, so that the lower bits can contain flags.
         let size = u64::from(helper as u32) & !7;
         return (size >= 8).then_some(Shape::Instance(size));
     }
@@ -285,12 +285,12 @@ pub(crate) fn shape(vm: &Vm<'_>, klass: Address) -> Option<Shape> {
     (kind != BasicType::Object && kind.size(8) == size).then_some(Shape::Primitives(header, kind))
 }
 
-/// Where class objects have what only the VM uses. The fields that the VM adds to `java.lang.Class`
-/// stand in the order of `CLASS_INJECTED_FIELDS` in `javaClasses.hpp`: four whose offsets are exported, by
-/// which the order is checked, then the protection domain, the signers and the name of the source file. What a
-/// version declares in Java is not among them: the signers from JDK 24 on, the domain from 25 on. The
-/// lock for initialization is the last from the updates of JDK 21 on; before, it lay in `componentType`, which
-/// only arrays need. JDK 8 has it between the domain and the signers, and no source file.
+/// Offsets of the VM's own fields in class objects. The fields that the VM adds to `java.lang.Class` are in the order
+/// of `CLASS_INJECTED_FIELDS` in `javaClasses.hpp`: four with exported offsets, which are used to check the order, then
+/// the protection domain, the signers and the name of the source file. Fields that a version declares in Java are not
+/// among them: the signers from JDK 24 on, the domain from 25 on. The lock for initialization is the last one from the
+/// updates of JDK 21 on; before, it was in `componentType`, which only arrays need. JDK 8 has it between the domain and
+/// the signers, and has no source file.
 fn injected(vm: &Vm<'_>, symbols: &mut Symbols, fields: &Fields) -> Option<Injected> {
     let (known, rest) = fields.injected.split_at_checked(4)?;
     let names = ["klass", "array_klass", "oop_size", "static_oop_field_count"];
@@ -365,9 +365,9 @@ fn loaders(vm: &Vm<'_>, damage: &mut Damage) -> Result<Vec<Address>, Fault> {
     Ok(all)
 }
 
-/// Addresses of all classes of JDK 8, which does not say where a loader has its list: the tree of
-/// subclasses of `java.lang.Object`, in which interfaces are, too, the arrays of each, and the arrays of
-/// primitive types.
+/// Addresses of all classes of JDK 8, which does not export where a loader has its list. They are the tree of
+/// subclasses of `java.lang.Object`, which also contains interfaces, the arrays of each, and the arrays of primitive
+/// types.
 fn tree(vm: &Vm<'_>, damage: &mut Damage) -> Result<Vec<Address>, Fault> {
     let object = "SystemDictionary._well_known_klasses[SystemDictionary::Object_klass_knum]";
     let root = vm.tables.address(&[object])?;
@@ -396,7 +396,7 @@ fn tree(vm: &Vm<'_>, damage: &mut Damage) -> Result<Vec<Address>, Fault> {
             damage.count("the tree of classes is broken", klass);
             continue;
         }
-        // Arrays are found by their elements and among the subclasses.
+        // Arrays are reached through their elements and through the subclasses.
         if !seen.insert(klass) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Where a library was mapped, in memory that does not record it: by the layout of the library and by its dynamic
-//! section, which the dynamic linker writes into memory and a core therefore has.
+//! Finds the address of a library in memory that does not record it: by the layout of the library and by its dynamic
+//! section, which the dynamic linker writes into memory, so that a core contains it.
 
 use crate::elf::Segment;
 use crate::memory::{Address, Memory};
@@ -7,7 +7,7 @@ use crate::memory::{Address, Memory};
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PAGE: u64 = 4096;
-/// More bytes than the dynamic section of any library has.
+/// The most bytes of a dynamic section.
 const LONGEST_DYNAMIC: u64 = 1 << 14;
 
 /// A part of a file that is mapped.
@@ -15,11 +15,11 @@ const LONGEST_DYNAMIC: u64 = 1 << 14;
 pub(crate) struct Part {
     pub(crate) start: Address,
     pub(crate) end: Address,
-    /// Where in the file it begins.
+    /// The offset in the file at which it begins.
     pub(crate) offset: u64,
 }
 
-/// Finds the library whose program headers these are among the addresses at which memory begins; returns its parts by
+/// Finds the library with these program headers among the addresses at which memory ranges begin; returns its parts by
 /// address. `dynamic` is the content of its dynamic section in the file.
 pub(crate) fn find(
     memory: &dyn Memory,
@@ -36,7 +36,7 @@ pub(crate) fn find(
         if len == dynamic.len() && is_same(dynamic, &there, bias) {
             let loaded = segments.iter().filter(|one| one.kind == PT_LOAD);
             let mut parts: Vec<Part> = loaded.map(|one| part(one, bias)).collect::<Option<_>>()?;
-            // A library lists them in this order, a hostile file in any.
+            // A valid library lists them in this order, a crafted file in any.
             parts.sort_unstable_by_key(|part| part.start);
             return Some(parts);
         }
@@ -44,7 +44,7 @@ pub(crate) fn find(
     None
 }
 
-/// The number of bytes in the file and their offset, of the dynamic section.
+/// The size and the offset of the dynamic section in the file.
 pub(crate) fn dynamic(segments: &[Segment]) -> Option<(u64, u64)> {
     let section = segments.iter().find(|one| one.kind == PT_DYNAMIC)?;
     (16..=LONGEST_DYNAMIC)
@@ -61,8 +61,8 @@ fn part(segment: &Segment, bias: u64) -> Option<Part> {
     })
 }
 
-/// The dynamic linker of glibc adds the bias to addresses, that of musl does not; for a debugger both write the
-/// address of a table of theirs.
+/// The dynamic linker of glibc adds the bias to addresses, that of musl does not; both write the address of one of
+/// their tables for debuggers.
 fn is_same(of_file: &[u8], of_memory: &[u8], bias: u64) -> bool {
     const DT_DEBUG: u64 = 21;
     let pairs = |bytes: &[u8]| -> Vec<(u64, u64)> {

@@ -1,14 +1,14 @@
-//! Reads the memory of a HotSpot VM and writes its heap as a dump in HPROF format, without any help of the
-//! VM: it may hang, or be dead. All offsets come from the tables that `libjvm.so` exports for the
-//! serviceability agent. Every address is checked before it is followed; what is damaged is counted.
+//! Reads the memory of a HotSpot VM and writes its heap as a dump in HPROF format, without any help of the VM, which
+//! may hang or have ended. All offsets come from the tables that `libjvm.so` exports for the serviceability agent.
+//! Every address is checked before it is used; damage is counted.
 //!
-//! In reading order: [`memory`](Memory) (where bytes come from), [`process`](Process), [`freeze`](Frozen)
-//! and [`core`](Core) (sources of bytes), [`copied`](Copied) (a copy of a process, and what memory it may take by
-//! [`container`]), `elf` (exported symbols), `layout` (where a library was mapped in a core that does not record it),
-//! `structs` (the tables), `machine` (processors), `vm` (flags,
-//! packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel`, `serial` and `shenandoah` (where
-//! objects lie), `walk` (object by object), `threads`, `code`, `methods` and `frames` (stacks),
-//! `roots`, `tracked` (what an agent knows of objects), [`dump`](dump()) with `objects` and `segments` (what is written), and `behind` (who writes it).
+//! In reading order: [`memory`](Memory) (reading bytes), [`process`](Process), [`freeze`](Frozen) and [`core`](Core)
+//! (sources of bytes), [`copied`](Copied) (a copy of a process; [`container`] limits its memory), `elf` (exported
+//! symbols), `layout` (the address of a library in a core that does not record it), `structs` (the tables), `machine`
+//! (processors), `vm` (flags, packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel`,
+//! `serial` and `shenandoah` (ranges of objects), `walk` (object by object), `threads`, `code`, `methods` and `frames`
+//! (stacks), `roots`, `tracked` (an agent's data about objects), [`dump`](dump()) with `objects` and `segments` (the
+//! output), and `behind` (the thread that writes it).
 
 mod behind;
 mod code;

@@ -1,6 +1,6 @@
 //! Kinds of processors.
 
-/// The processor of a VM. Its frames are laid out alike on both; the registers of a thread are not.
+/// The processor of a VM. The layout of frames is the same on both; the registers of a thread differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     X86_64,
@@ -8,7 +8,7 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    /// By the number that ELF files have for it.
+    /// The processor with this number in ELF files.
     pub(crate) fn of_elf(number: u16) -> Option<Machine> {
         match number {
             62 => Some(Machine::X86_64),
@@ -25,7 +25,7 @@ impl Machine {
         }
     }
 
-    /// Which of the words of the kernel's `user_regs_struct` is the stack pointer.
+    /// The index of the stack pointer in the words of the kernel's `user_regs_struct`.
     pub(crate) fn stack_pointer(self) -> usize {
         match self {
             Machine::X86_64 => 19,
@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// The frame pointer, likewise.
+    /// The index of the frame pointer.
     pub(crate) fn frame_pointer(self) -> usize {
         match self {
             Machine::X86_64 => 4,
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// The program counter, likewise.
+    /// The index of the program counter.
     pub(crate) fn program_counter(self) -> usize {
         match self {
             Machine::X86_64 => 16,

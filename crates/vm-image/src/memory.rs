@@ -1,4 +1,4 @@
-//! Bytes at addresses: the only thing that the rest of the crate asks of a VM.
+//! Bytes at addresses: the only interface between the rest of the crate and a VM.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -7,26 +7,26 @@ use std::io;
 /// An address in the VM.
 pub type Address = u64;
 
-/// Any source of a VM's memory. Reading never fails half-way through a structure: what is not there
-/// simply gives fewer bytes.
+/// Any source of a VM's memory. If a structure is not completely readable, reading returns fewer bytes instead of an
+/// error.
 pub trait Memory {
-    /// Reads bytes from an address on, and says how many there were before the first that cannot be read.
+    /// Reads bytes from an address on; returns how many were read before the first unreadable one.
     fn read(&self, at: Address, into: &mut [u8]) -> usize;
 
-    /// The first address from this one on at which something may be read.
+    /// The first address at or after this one that may be readable.
     fn next_readable(&self, at: Address) -> Option<Address>;
 
-    /// Whether all of it is gone because its process has ended.
+    /// Whether all memory is unavailable because its process has ended.
     fn has_ended(&self) -> bool {
         false
     }
 }
 
-/// Bytes that are fetched at once when a structure is read.
+/// Bytes that are read at once for a structure.
 const PAGE: u64 = 4096;
-/// Pages that are kept: at most 64 MiB, however large the VM is.
+/// The most cached pages: 64 MiB, however large the VM is.
 const SLOTS: usize = 1 << 14;
-/// The longest C string that is believed.
+/// The longest C string that is accepted.
 const LONGEST_TEXT: usize = 1024;
 
 struct Page {
@@ -35,8 +35,8 @@ struct Page {
     bytes: Box<[u8]>,
 }
 
-/// Structures of the VM, read page by page. Words of one structure lie together, and a system call for
-/// each of them would be most of the time that the VM stands still.
+/// Structures of the VM, read page by page. Words of one structure are close together, and a system call for each of
+/// them would be most of the time for which the VM is stopped.
 pub(crate) struct Structures<'m> {
     memory: &'m dyn Memory,
     pages: RefCell<Vec<Option<Page>>>,
@@ -52,7 +52,7 @@ impl<'m> Structures<'m> {
         }
     }
 
-    /// The memory itself, for what is read once and in large pieces.
+    /// The memory itself, for data that is read once and in large pieces.
     pub(crate) fn direct(&self) -> &'m dyn Memory {
         self.memory
     }
@@ -85,7 +85,7 @@ impl<'m> Structures<'m> {
         Some(())
     }
 
-    /// As many of these bytes as there are.
+    /// As many of these bytes as are readable.
     pub(crate) fn fill_some(&self, at: Address, into: &mut [u8]) -> usize {
         let there = into.iter_mut().enumerate().map_while(|(i, byte)| {
             *byte = self.u8(at.checked_add(i as u64)?)?;
@@ -133,7 +133,7 @@ impl<'m> Structures<'m> {
         self.u64(at).filter(|value| *value != 0)
     }
 
-    /// Bytes whose number the caller has checked.
+    /// Bytes; the caller has checked their number.
     pub(crate) fn bytes(&self, at: Address, len: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.fill(at, &mut bytes)?;
@@ -153,8 +153,8 @@ impl<'m> Structures<'m> {
     }
 }
 
-/// Reads as many bytes of a file from a place on as there are and can be read, at most `into`; gives their number. Windows moves
-/// the cursor, too.
+/// Reads as many bytes of a file from a position as exist and can be read, at most the length of `into`; returns their
+/// number. On Windows this also moves the cursor.
 pub(crate) fn read_file_at(file: &File, into: &mut [u8], at: u64) -> usize {
     let mut done = 0;
     while done < into.len() {

@@ -1,4 +1,4 @@
-//! Methods: their names, and which line of the source a bytecode belongs to.
+//! Methods: their names, and the source lines of bytecodes.
 
 use crate::fields::Constants;
 use crate::klass::Classes;
@@ -10,27 +10,27 @@ use crate::vm::Vm;
 const NATIVE: u16 = 0x100;
 /// The flag of a method that has a table of lines.
 const HAS_LINES: u32 = 1;
-/// More rows than the table of lines of any method has.
+/// The most rows of a method's line table.
 const MOST_LINES: usize = 1 << 16;
-/// More bytes than that table takes.
+/// The most bytes of that table.
 const LONGEST_LINES: usize = 1 << 19;
 
 /// A method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Method {
-    /// The class that has it.
+    /// The class that declares it.
     pub(crate) class: u32,
     pub(crate) name: Address,
     pub(crate) signature: Address,
     /// The name of the source file, 0 for none.
     pub(crate) source: Address,
     pub(crate) is_native: bool,
-    /// Where its bytecodes lie.
+    /// The start and end of its bytecodes.
     pub(crate) code: (Address, Address),
     has_lines: bool,
 }
 
-/// Reads a method; `None` when there is none that makes sense at this address.
+/// Reads a method; `None` if there is no valid method at this address.
 pub(crate) fn read(
     vm: &Vm<'_>,
     classes: &Classes,
@@ -78,7 +78,7 @@ pub(crate) fn read(
 }
 
 impl Method {
-    /// The line of a bytecode as HPROF has it: -3 for native methods, -1 when it is not known.
+    /// The line of a bytecode in the format of HPROF: -3 for native methods, -1 if it is unknown.
     pub(crate) fn line(&self, vm: &Vm<'_>, bci: u32) -> i32 {
         if self.is_native {
             return -3;
@@ -86,8 +86,8 @@ impl Method {
         self.find_line(vm, bci).unwrap_or(-1)
     }
 
-    /// The table lies behind the bytecodes (`CompressedLineNumberReadStream`): of each row a byte with the
-    /// steps of the bytecode and of the line, or 255 and both as signed numbers; 0 ends it.
+    /// The table follows the bytecodes (`CompressedLineNumberReadStream`). Each row has a byte with the differences of
+    /// the bytecode index and of the line, or 255 and both as signed numbers; 0 ends the table.
     fn find_line(&self, vm: &Vm<'_>, wanted: u32) -> Option<i32> {
         self.has_lines.then_some(())?;
         let mut bytes =

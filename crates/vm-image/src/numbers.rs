@@ -1,8 +1,8 @@
 //! The numbers of HotSpot's compressed streams.
 
-/// Numbers of UNSIGNED5 (`utilities/unsigned5.hpp`): up to five bytes; a byte of 192 or more is followed by
-/// another one, which counts 64 times as much. From JDK 20 on zero is no byte of a number, so that each
-/// digit is one less than its byte.
+/// Numbers of UNSIGNED5 (`utilities/unsigned5.hpp`): up to five bytes; a byte of 192 or more is followed by another
+/// one, which counts 64 times as much. From JDK 20 on a number contains no zero byte, so each digit is one less than
+/// its byte.
 pub(crate) struct Numbers<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) excludes_zero: bool,
@@ -62,7 +62,7 @@ mod tests {
         };
         assert_eq!(read(&[0], true), None);
         assert_eq!(read(&[0xc0], true), None);
-        // As compressedStream.hpp had it up to JDK 19.
+        // The encoding of compressedStream.hpp up to JDK 19.
         assert_eq!(read(&[0], false), Some(0));
         assert_eq!(read(&[191], false), Some(191));
         assert_eq!(read(&[192, 1], false), Some(256));

@@ -16,7 +16,7 @@ use std::io;
 
 /// Bytes of a large array that are read at once.
 const PIECE: usize = 1 << 20;
-/// The most bytes that the contents of one record may have: its length has 32 bits, and a head belongs to it.
+/// The most bytes of the contents of one record: its length has 32 bits and includes a head.
 const MOST_BYTES: u64 = u32::MAX as u64 - 64;
 
 /// Bytes before the values of an instance: tag, id, trace, class, length.
@@ -26,7 +26,7 @@ const OBJECTS_HEAD: usize = 25;
 /// Bytes before the elements of an array of a primitive type: tag, id, trace, length, type.
 const PRIMITIVES_HEAD: usize = 18;
 
-/// The bytes of a record that are not written yet. `hprof` writes the same, but into a buffer that grows.
+/// The unwritten rest of a record's bytes. `hprof` writes the same format, but into a buffer that grows.
 struct Head<'h>(&'h mut [u8]);
 
 impl Head<'_> {
@@ -38,7 +38,7 @@ impl Head<'_> {
     }
 }
 
-/// Writes objects, and notes which of the wanted addresses have one.
+/// Writes objects, and records which of the wanted addresses have one.
 pub(crate) struct Objects<'o, 'm> {
     vm: &'o Vm<'m>,
     classes: &'o Classes,
@@ -46,13 +46,13 @@ pub(crate) struct Objects<'o, 'm> {
     places: &'o mut Places,
     segments: &'o mut Segments<'m>,
     summary: &'o mut Summary,
-    /// In order; those before the next one were passed.
+    /// In ascending order; those before `next` have been passed.
     wanted: Vec<Address>,
     next: usize,
     found: FxHashSet<Address>,
-    /// Where class objects have the address of their class.
+    /// The offset of the class address in class objects.
     klass_of_mirror: Option<usize>,
-    /// Values of one object in the order and form of a dump.
+    /// Values of one object in the order and format of a dump.
     values: Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ impl<'o, 'm> Objects<'o, 'm> {
         serial
     }
 
-    /// Whether a class object is one of a class.
+    /// Whether a class object belongs to a class.
     fn has_class(&self, object: &Object<'_>) -> bool {
         let klass = self
             .klass_of_mirror
@@ -167,7 +167,7 @@ impl<'o, 'm> Objects<'o, 'm> {
             );
         }
         let contents = (object.at + header, object.at + header + len * size);
-        // Contents that may be replaced are needed at once.
+        // Contents that may be replaced are needed as a whole.
         let is_read = whole || kind != BasicType::Object && self.segments.rewrites();
         if !whole && is_read {
             let mut values = std::mem::take(&mut self.values);
@@ -211,7 +211,7 @@ impl<'o, 'm> Objects<'o, 'm> {
         Ok(())
     }
 
-    /// Writes an array straight to its place in the output, if there is place for it.
+    /// Writes an array directly into the output block, if it fits.
     fn whole_array(
         &mut self,
         object: &Object<'_>,
@@ -248,7 +248,7 @@ impl<'o, 'm> Objects<'o, 'm> {
         Ok(true)
     }
 
-    /// Reads the contents of a large array piece by piece; what cannot be read is 0.
+    /// Reads the contents of a large array in pieces; unreadable bytes become 0.
     fn read_pieces(
         &mut self,
         (mut at, end): (Address, Address),
@@ -275,7 +275,7 @@ impl<'o, 'm> Objects<'o, 'm> {
 
 impl Visitor for Objects<'_, '_> {
     fn object(&mut self, object: &Object<'_>) -> io::Result<()> {
-        // Objects come in the order of their addresses.
+        // Objects are passed in the order of their addresses.
         while let Some(wanted) = self.wanted.get(self.next).filter(|at| **at <= object.at) {
             self.next += 1;
             if *wanted == object.at {
@@ -285,8 +285,8 @@ impl Visitor for Objects<'_, '_> {
         let classes = self.classes;
         let class = &classes.all[object.class as usize];
         match class.shape {
-            // A class object is the record of its class, unless it is that of a primitive type. Those of
-            // archived classes that were not loaded are left out, as in the VM's own dumps.
+            // A class object is written as the record of its class, unless it is that of a primitive type. Class
+            // objects of archived classes that were not loaded are left out, as in the VM's own dumps.
             Shape::Mirror(_) if self.has_class(object) => Ok(()),
             Shape::Instance(_) | Shape::Mirror(_) | Shape::StackChunk(_) => {
                 self.instance(object, class)
@@ -314,7 +314,7 @@ fn push_swapped(vm: &Vm<'_>, kind: BasicType, bytes: &[u8], values: &mut Vec<u8>
     put_swapped(vm, kind, bytes, &mut values[begin..]);
 }
 
-/// The same in this place, which has as many values.
+/// As [`push_swapped`], but writes to a slice with space for exactly these values.
 fn put_swapped(vm: &Vm<'_>, kind: BasicType, bytes: &[u8], values: &mut [u8]) {
     fn each<const FROM: usize, const TO: usize>(
         bytes: &[u8],
@@ -339,7 +339,7 @@ fn put_swapped(vm: &Vm<'_>, kind: BasicType, bytes: &[u8], values: &mut [u8]) {
     }
 }
 
-/// The values of an object in the order and form of a dump.
+/// Writes the values of an object in the order and format of a dump.
 fn put_slots(vm: &Vm<'_>, object: &Object<'_>, class: &Class, mut values: &mut [u8]) {
     for slot in &class.slots {
         let at = slot.offset as usize;
@@ -347,7 +347,7 @@ fn put_slots(vm: &Vm<'_>, object: &Object<'_>, class: &Class, mut values: &mut [
             BasicType::Object => vm.reference_size(),
             _ => slot.kind.size(8),
         };
-        // The fields of a class were checked to lie inside of its objects.
+        // It was checked that the fields of a class are inside of its objects.
         let bytes = object.bytes.get(at..at + size).unwrap_or(&[0; 8][..size]);
         let (value, rest) = values.split_at_mut(slot.kind.size(8));
         put_swapped(vm, slot.kind, bytes, value);

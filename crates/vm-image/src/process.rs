@@ -1,4 +1,4 @@
-//! The memory of a process that stands still.
+//! The memory of a stopped process.
 
 use crate::fault::Fault;
 use crate::memory::{Address, Memory, read_file_at};
@@ -8,16 +8,16 @@ use std::fs::{self, File};
 #[derive(Debug)]
 pub struct Process {
     memory: File,
-    /// Mapped ranges that can be read, by address.
+    /// Mapped ranges that can be read, in the order of addresses.
     ranges: Vec<(Address, Address)>,
     libjvm: Address,
 }
 
 impl Process {
-    /// Opens the memory of a process. It should stand still from before this call until the last read.
+    /// Opens the memory of a process. The process should be stopped from before this call until the last read.
     ///
     /// # Errors
-    /// When it is no HotSpot VM, or its memory may not be read.
+    /// It is not a HotSpot VM, or its memory may not be read.
     pub fn open(pid: u32) -> Result<Process, Fault> {
         let folder = format!("/proc/{pid}");
         let wrong = || format!("cannot read the memory of process {pid}");
@@ -61,7 +61,7 @@ impl Memory for Process {
     }
 }
 
-/// Whether a mapped file is the library of the VM, also when another file has its name by now.
+/// Whether a mapped file is the library of the VM, also if another file has its name by now.
 pub(crate) fn is_libjvm(path: &str) -> bool {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     path.ends_with("/libjvm.so")
@@ -83,7 +83,7 @@ impl Mapping<'_> {
         let (rights, rest) = rest.split_once(' ')?;
         let (offset, rest) = rest.split_once(' ')?;
         let hex = |text| u64::from_str_radix(text, 16).ok();
-        // Behind the device and the inode, after many blanks.
+        // The path comes after the device and the inode, and many blanks.
         let path = rest
             .split_once(' ')?
             .1

@@ -1,4 +1,4 @@
-//! Calls of the kernel by which one process stops another, and one by which a thread leaves others the processor.
+//! System calls with which one process stops another, and one with which a thread lowers its priority.
 
 #![allow(unsafe_code)]
 
@@ -6,14 +6,14 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// What a wait for a thread found.
+/// The result of checking a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// It still runs.
+    /// The thread still runs.
     Runs,
-    /// It stands still. A signal that was about to be delivered has to be given back to it.
+    /// The thread is stopped. If it was stopped by a signal, that signal must be returned to it.
     Stopped { signal: i32 },
-    /// It has ended.
+    /// The thread has ended.
     Gone,
 }
 
@@ -24,22 +24,22 @@ fn checked(result: libc::c_long) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes this thread the tracer of another one, which continues to run. The kernel ends this by itself when
-/// the tracer ends, whatever ended it.
+/// Makes this thread the tracer of another one, which continues to run. The kernel ends the tracing when the tracer
+/// ends for any reason.
 pub(crate) fn seize(thread: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     // SAFETY: this request reads no memory of this process.
     checked(unsafe { libc::ptrace(libc::PTRACE_SEIZE, thread, nothing, nothing) })
 }
 
-/// Asks a seized thread to stop.
+/// Requests that a seized thread stop.
 pub(crate) fn interrupt(thread: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     // SAFETY: as above.
     checked(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, thread, nothing, nothing) })
 }
 
-/// Lets a stopped thread continue and be traced no more.
+/// Lets a stopped thread continue and ends its tracing.
 pub(crate) fn detach(thread: i32, signal: i32) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     let signal = signal as usize as *mut libc::c_void;
@@ -47,7 +47,7 @@ pub(crate) fn detach(thread: i32, signal: i32) -> io::Result<()> {
     checked(unsafe { libc::ptrace(libc::PTRACE_DETACH, thread, nothing, signal) })
 }
 
-/// Looks whether a seized thread has stopped, without waiting for it.
+/// Checks whether a seized thread has stopped, without waiting for it.
 pub(crate) fn look(thread: i32) -> io::Result<Waited> {
     let mut status = 0;
     // SAFETY: `status` is where the kernel writes the state of the thread.
@@ -61,7 +61,8 @@ pub(crate) fn look(thread: i32) -> io::Result<Waited> {
     if !libc::WIFSTOPPED(status) {
         return Ok(Waited::Gone);
     }
-    // An event in the upper bits says that the kernel stopped it for us, not a signal of its own.
+    // An event in the upper bits means that the kernel stopped the thread because of the request, not because of a
+    // signal.
     let signal = if status >> 16 == 0 {
         libc::WSTOPSIG(status)
     } else {
@@ -88,7 +89,7 @@ pub(crate) fn registers(thread: i32) -> io::Result<Vec<u64>> {
         .collect())
 }
 
-/// Gives this thread a nice value. A thread that may not have it keeps its own.
+/// Sets the nice value of this thread. If that is not permitted, it keeps its own.
 pub(crate) fn lower_priority(nice: i32) {
     // SAFETY: the call takes numbers only; on Linux, 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS as _, 0, nice) };

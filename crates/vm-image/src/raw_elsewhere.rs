@@ -1,15 +1,15 @@
-//! Where there is no such system call as Linux has: nothing can be stopped.
+//! Systems other than Linux, which lack these system calls: no process can be stopped.
 
 use std::io;
 
-/// What a wait for a thread found.
+/// The result of checking a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// It still runs.
+    /// The thread still runs.
     Runs,
-    /// It stands still. A signal that was about to be delivered has to be given back to it.
+    /// The thread is stopped. If it was stopped by a signal, that signal must be returned to it.
     Stopped { signal: i32 },
-    /// It has ended.
+    /// The thread has ended.
     Gone,
 }
 

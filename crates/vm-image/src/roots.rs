@@ -1,5 +1,4 @@
-//! What keeps objects alive, as far as the VM describes it: system classes, JNI references, threads, and
-//! the words of stacks.
+//! The roots, as far as the VM describes them: system classes, JNI references, threads, and the words of stacks.
 
 use crate::damage::Damage;
 use crate::dump::Place;
@@ -12,16 +11,16 @@ use crate::vm::Vm;
 use hprof::{HeapTag, ObjectId, Root, Serial};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// More blocks of JNI references than any VM has.
+/// The most blocks of JNI references.
 const MOST_BLOCKS: u64 = 1 << 20;
-/// More storages of references than the VM has.
+/// The most storages of references.
 const STORAGES: usize = 32;
 /// No frame.
 pub(crate) const NO_FRAME: u32 = u32::MAX;
 /// Bytes of a stack that are read at once.
 const STACK_PIECE: usize = 1 << 20;
 
-/// What the kernel knows of a thread that stands still.
+/// The kernel's data about a stopped thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     /// The thread's id in the process's own namespace.
@@ -40,7 +39,7 @@ impl Registers {
     }
 }
 
-/// A root, before it is known whether there is an object at its address.
+/// A root; whether there is an object at its address is not known yet.
 fn root(kind: HeapTag, object: Address, thread: u32, frame: u32, reference: Address) -> Root {
     Root {
         kind,
@@ -51,7 +50,7 @@ fn root(kind: HeapTag, object: Address, thread: u32, frame: u32, reference: Addr
     }
 }
 
-/// All roots. `threads` have their places in the list as serial numbers, from 1 on.
+/// All roots. The serial number of a thread is its index in `threads` plus one.
 pub(crate) fn read(
     vm: &Vm<'_>,
     heap: &Heap,
@@ -75,7 +74,7 @@ pub(crate) fn read(
         let mut add = |at: Address, object: Address| {
             roots.push(root(HeapTag::RootJniLocal, object, serial, NO_FRAME, at));
         };
-        // Those of native methods further out stand in the frames through which they called Java methods.
+        // JNI references of outer native methods are in the frames through which they called Java methods.
         for block in first.iter().chain(&trace.handles) {
             blocks(vm, *block, damage, &mut add);
         }
@@ -88,8 +87,8 @@ pub(crate) fn read(
     roots
 }
 
-/// The classes of the loader that is never unloaded. Hidden classes without a loader have another one of
-/// their own, so it is found by that of `java.lang.Object`.
+/// The classes of the loader that is never unloaded. Hidden classes without a loader have another loader's data, so
+/// this one is found by that of `java.lang.Object`.
 fn system_classes(vm: &Vm<'_>, classes: &Classes) -> Vec<Root> {
     let names = [
         "Klass._class_loader_data",
@@ -130,8 +129,8 @@ fn globals(vm: &Vm<'_>, roots: &mut Vec<Root>, damage: &mut Damage) {
     } else if stored(vm, storage, &mut add).is_none() {
         damage.count("the JNI global references cannot be read", storage);
     }
-    // From JDK 15 on the VM keeps objects of its own in a second storage, which it dumps as JNI global
-    // references, too. A table of all storages, which is not exported, has both.
+    // From JDK 15 on the VM has a second storage for its own objects, which it also dumps as JNI global references. A
+    // table of all storages, which is not exported, contains both.
     let all: Vec<(Address, u64)> = vm.variables().collect();
     let places = all
         .iter()
@@ -150,7 +149,7 @@ fn globals(vm: &Vm<'_>, roots: &mut Vec<Root>, damage: &mut Damage) {
     }
 }
 
-/// References in the variables of the VM. Up to JDK 14 it keeps objects of its own there.
+/// References in the variables of the VM. Up to JDK 14 they refer to the VM's own objects.
 fn variables(vm: &Vm<'_>, heap: &Heap, roots: &mut Vec<Root>) {
     if vm.tables.kind("Universe._main_thread_group") != "oop" {
         return;
@@ -160,7 +159,7 @@ fn variables(vm: &Vm<'_>, heap: &Heap, roots: &mut Vec<Root>) {
     roots.extend(found.map(|(_, word)| root(HeapTag::RootUnknown, word, 0, 0, 0)));
 }
 
-/// References in a chain of blocks, as JNI local references are kept (and global ones in JDK 8).
+/// References in a chain of blocks, which is the format of JNI local references (and of global ones in JDK 8).
 fn blocks(
     vm: &Vm<'_>,
     mut block: Address,
@@ -187,13 +186,13 @@ fn blocks(
         let count = i64::from(count).clamp(0, size.clamp(0, 1024));
         for i in 0..count as u64 {
             let at = block.wrapping_add(handles).wrapping_add(i * 8);
-            // Free places have a mark in the lower bits or are no objects, which shows later.
+            // Free entries have a mark in the lower bits or do not refer to objects, which is detected later.
             let object = vm.memory.u64(at).filter(|object| object.is_multiple_of(8));
             if let Some(object) = object.filter(|object| *object != 0) {
                 add(at, object);
             }
         }
-        // Blocks behind one that is not full are not in use.
+        // Blocks after one that is not full are not in use.
         if count < size {
             return;
         }
@@ -201,10 +200,10 @@ fn blocks(
     }
 }
 
-/// References in an `OopStorage` (JDK 10 and later), which is not described. It begins with its name and
-/// the array of its blocks; that array has its capacity, its length, a count of users, then pointers to
-/// blocks; a block has 64 references, a bit for each that is in use, and the address of the storage that
-/// it is part of, by which the VM itself recognizes blocks and which is checked here.
+/// References in an `OopStorage` (JDK 10 and later), whose layout the VM does not describe. It begins with its name and
+/// the array of its blocks. That array has its capacity, its length, a count of users, then pointers to blocks. A block
+/// has 64 references, a bit for each that is in use, and the address of its storage, by which the VM itself recognizes
+/// blocks and which is checked here.
 fn stored(vm: &Vm<'_>, storage: Address, add: &mut dyn FnMut(Address, Address)) -> Option<()> {
     const DATA: u64 = 64 * 8;
     vm.memory.text(vm.memory.u64(storage)?)?;
@@ -227,8 +226,8 @@ fn stored(vm: &Vm<'_>, storage: Address, add: &mut dyn FnMut(Address, Address)) 
     Some(())
 }
 
-/// Words of a thread's stack and registers that could be references, whole or compressed, each once,
-/// with the innermost place of the stack that has it.
+/// Words of a thread's stack and registers that could be references, wide or compressed. Each value is listed once,
+/// with the innermost stack position that has it.
 fn stack_words(
     vm: &Vm<'_>,
     heap: &Heap,

@@ -1,4 +1,4 @@
-//! Where the records of a dump are written: names as they come, sub-records in heap segments.
+//! Writes the records of a dump: names directly, sub-records in heap segments.
 
 use crate::behind::{Block, Sink};
 use hprof::{
@@ -8,7 +8,7 @@ use hprof::{
 use std::io::{self, ErrorKind};
 use std::mem;
 
-/// A segment with so many bytes is complete, and a block is handed over.
+/// A segment with this many bytes is complete, and a block with as many is passed on.
 const FULL: usize = 1 << 20;
 /// Bytes of a record before its contents: tag, time, length.
 const HEAD: usize = 9;
@@ -18,11 +18,11 @@ pub(crate) struct Segments<'r> {
     out: &'r mut dyn Sink,
     rewriter: Option<&'r dyn Rewriter>,
     block: Block,
-    /// Where in the block the contents of a segment begin that is not complete.
+    /// The offset in the block at which the contents of an incomplete segment begin.
     segment: Option<usize>,
-    /// Records before they go into the block.
+    /// Records before they are copied into the block.
     records: Writer<Vec<u8>>,
-    /// Sub-records, likewise.
+    /// Sub-records before they are copied into the block.
     body: Vec<u8>,
 }
 
@@ -79,14 +79,14 @@ impl<'r> Segments<'r> {
         self.pass_records()
     }
 
-    /// Places for so many bytes of a sub-record that is not to be rewritten; `None` if it is too large for a block.
+    /// Space for this many bytes of a sub-record that is not rewritten; `None` if it is too large for a block.
     pub(crate) fn room(&mut self, count: usize) -> io::Result<Option<&mut [u8]>> {
         let len = self.segment.map(|begin| self.block.len() - begin);
         if len.is_some_and(|len| len >= FULL) {
             self.complete();
         }
-        // A segment and the block that it begins in both have less than `FULL` before their last sub-record. So where
-        // segments end does not depend on blocks.
+        // A segment and the block in which it begins both have less than `FULL` bytes before their last sub-record, so
+        // the ends of segments do not depend on blocks.
         if self.segment.is_none() && self.block.len() >= FULL {
             self.swap()?;
         }
@@ -118,7 +118,7 @@ impl<'r> Segments<'r> {
         passed
     }
 
-    /// A sub-record in the form that it has in a dump.
+    /// Writes a sub-record in its final format.
     fn pass(&mut self, body: &[u8]) -> io::Result<()> {
         if body.is_empty() {
             return Ok(());
@@ -131,7 +131,7 @@ impl<'r> Segments<'r> {
         self.raw(body)
     }
 
-    /// A sub-record in a segment of its own.
+    /// Writes a sub-record in a separate segment.
     pub(crate) fn large(&mut self, record: &SubRecord<'_>) -> io::Result<()> {
         self.complete();
         self.sub_record(record)?;
@@ -139,8 +139,8 @@ impl<'r> Segments<'r> {
         Ok(())
     }
 
-    /// Begins a segment of its own for a record that is too large for a block. `head` is the record
-    /// without its contents, of which `len` bytes are given to [`piece`](Self::piece) next.
+    /// Begins a separate segment for a record that is too large for a block. `head` is the record without its contents,
+    /// of which `len` bytes are passed to [`piece`](Self::piece) next.
     pub(crate) fn begin_large(&mut self, head: &SubRecord<'_>, len: u32) -> io::Result<()> {
         let mut body = Vec::new();
         encode_sub_record(head, IdSize::Eight, &mut body);
@@ -166,13 +166,13 @@ impl<'r> Segments<'r> {
         Ok(())
     }
 
-    /// The head of a segment of so many bytes.
+    /// Writes the head of a segment with this many bytes.
     fn raw_segment(&mut self, len: usize) -> io::Result<()> {
         let len = u32::try_from(len).map_err(|_| ErrorKind::InvalidData)?;
         self.raw(&head(len))
     }
 
-    /// Bytes outside of segments that are collected here.
+    /// Writes bytes that are not part of a collected segment.
     fn raw(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.complete();
         while !bytes.is_empty() {

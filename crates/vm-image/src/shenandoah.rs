@@ -6,22 +6,22 @@ use crate::heap::{Space, space};
 use crate::memory::Address;
 use crate::vm::Vm;
 
-/// More regions than any heap has.
+/// The most regions of a heap.
 const MOST_REGIONS: u64 = 1 << 22;
 
 /// What a region is used for.
 enum Use {
     Objects,
-    /// A large object of a region before covers it.
+    /// A large object of an earlier region covers it.
     Continued,
     /// Its objects are being moved.
     Moved,
-    /// It is empty, or nothing in it is in use any more.
+    /// It is empty, or none of its objects is in use any more.
     Nothing,
 }
 
-/// All regions that have objects. A large object and the regions that it covers are one space. While there are regions whose
-/// objects are being moved, references lead to both places of an object: that is a fault.
+/// All regions with objects. A large object and the regions that it covers are one space. While there are regions whose
+/// objects are being moved, references may lead to both copies of an object: that is a fault.
 pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<Vec<Space>, Fault> {
     let what = "the table of regions";
     let at = |field: &str| Ok::<_, Fault>(heap.wrapping_add(vm.tables.offset(&[field])?));
@@ -58,7 +58,7 @@ pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<
     Ok(spaces)
 }
 
-/// What the state of a region says; `None` for a state that there is not.
+/// The use for the state of a region; `None` for an invalid state.
 fn use_of(vm: &Vm<'_>, state: u32) -> Option<Use> {
     let is = |name: &str| {
         let name = format!("ShenandoahHeapRegion::_{name}");

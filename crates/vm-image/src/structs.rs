@@ -1,13 +1,13 @@
-//! The tables in which `libjvm.so` describes its own structures (`vmStructs.cpp`): which field lies
-//! where in which type, how large types are, and constants. The serviceability agent of the JDK reads the
-//! same tables, so they are right for exactly this build of the VM.
+//! The tables in which `libjvm.so` describes its own structures (`vmStructs.cpp`): the offset of each field in its
+//! type, the sizes of types, and constants. The serviceability agent of the JDK reads the same tables, so they are
+//! correct for exactly this build of the VM.
 
 use crate::elf::Library;
 use crate::fault::Fault;
 use crate::memory::{Address, Structures};
 use rustc_hash::FxHashMap;
 
-/// More rows than any of the tables has; JDK 21 has 2,064 in all four.
+/// The most rows of a table; JDK 21 has 2,064 in all four.
 const MOST_ROWS: u64 = 1 << 14;
 
 /// A field of a structure.
@@ -28,7 +28,7 @@ pub(crate) struct Tables {
     constants: FxHashMap<String, i64>,
 }
 
-/// One of the tables, and what the library says of the layout of its rows.
+/// One of the tables, with the layout of its rows as the library describes it.
 struct Table<'t, 's, 'm> {
     memory: &'t Structures<'m>,
     library: &'t Library<'s, 'm>,
@@ -49,7 +49,7 @@ impl Table<'_, '_, '_> {
         self.word(&format!("{}{name}Offset", self.entry))
     }
 
-    /// The rows up to the one without a name, which is the last.
+    /// The rows before the one without a name, which ends the table.
     fn rows(&self, name: u64) -> Result<impl Iterator<Item = (Address, String)>, Fault> {
         let (first, size) = (
             self.word(self.name)?,
@@ -135,7 +135,7 @@ impl Tables {
     /// The offset of a field, if this VM has it.
     pub(crate) fn find(&self, field: &str) -> Option<u64> {
         let found = self.fields.get(field).filter(|field| !field.is_static)?;
-        // No structure of the VM is so large; what is larger comes from damage and could overflow.
+        // No structure of the VM is as large as this; a larger offset is damage and could overflow.
         (found.place < 1 << 20).then_some(found.place)
     }
 

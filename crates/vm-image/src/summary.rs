@@ -1,10 +1,10 @@
-//! What a dump has.
+//! The result of a dump.
 
 use crate::damage::Damage;
 use hprof::HeapTag;
 use std::collections::BTreeMap;
 
-/// What was written, and what could not be.
+/// What was written, and what could not be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The VM's version.
@@ -13,13 +13,13 @@ pub struct Summary {
     pub collector: String,
     /// Classes.
     pub classes: u64,
-    /// Objects that are no arrays.
+    /// Objects that are not arrays.
     pub instances: u64,
     /// Arrays of references.
     pub object_arrays: u64,
     /// Arrays of primitive types.
     pub primitive_arrays: u64,
-    /// Objects of which the stack that allocated them is known.
+    /// Objects with a known allocation stack.
     pub with_stack: u64,
     /// Threads that can run Java code.
     pub threads: u64,
@@ -29,9 +29,9 @@ pub struct Summary {
     pub roots: BTreeMap<&'static str, u64>,
     /// Bytes of the heap in which no objects could be recognized.
     pub gap_bytes: u64,
-    /// Objects that are not in the dump because their class is not loaded (any more).
+    /// Objects that were left out because their class is not loaded (any more).
     pub unloaded: u64,
-    /// What was wrong with the image.
+    /// The damage in the image.
     pub damage: Damage,
 }
 
@@ -40,7 +40,7 @@ impl Summary {
         *self.roots.entry(kind.name()).or_default() += 1;
     }
 
-    /// Objects of all kinds, without class objects.
+    /// Objects of all kinds, except class objects.
     pub fn objects(&self) -> u64 {
         self.instances + self.object_arrays + self.primitive_arrays
     }

@@ -12,7 +12,7 @@ pub(crate) struct Symbols {
     length: u64,
     body: u64,
     texts: FxHashMap<Address, Vec<u8>>,
-    /// Names that the VM does not have as symbols of its own, by ids below every address.
+    /// Names that do not exist as symbols of the VM, with ids below every address.
     own: Vec<Cow<'static, [u8]>>,
 }
 
@@ -61,7 +61,7 @@ impl Symbols {
         self.own.len() as Address
     }
 
-    /// All that were read, by id.
+    /// All symbols that were read, by id.
     pub(crate) fn all(&self) -> Vec<(Address, &[u8])> {
         let own = self.own.iter().enumerate();
         let own = own.map(|(i, name)| (i as Address + 1, &**name));

@@ -1,5 +1,4 @@
-//! The threads of a VM: their objects, stacks, local handles, and the pieces of the heap in which they
-//! allocate.
+//! The threads of a VM: their objects, stacks, local references, and the parts of the heap in which they allocate.
 
 use crate::damage::Damage;
 use crate::fault::Fault;
@@ -7,12 +6,12 @@ use crate::memory::Address;
 use crate::vm::Vm;
 use rustc_hash::FxHashSet;
 
-/// More threads than any VM has.
+/// The most threads of a VM.
 const MOST_THREADS: usize = 1 << 20;
-/// Longer stacks are read only in part.
+/// The most bytes of a stack that are read.
 const LONGEST_STACK: u64 = 1 << 30;
 
-/// Where a thread allocates: objects lie from `start` to `top`, and the rest to `end` is not used yet.
+/// The allocation buffer of a thread: objects are between `start` and `top`, and the rest to `end` is not used yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buffer {
     pub(crate) start: Address,
@@ -28,7 +27,7 @@ pub(crate) struct Thread {
     pub(crate) object: Address,
     /// Its id in the process's own namespace.
     pub(crate) id: Option<u32>,
-    /// The stack, the deepest frame first.
+    /// The bounds of the stack; the innermost frame is at the lower one.
     pub(crate) stack: Option<(Address, Address)>,
     /// The stack pointer of the Java frame that it last left; `None` in Java code and without Java frames.
     pub(crate) last_java_sp: Option<Address>,
@@ -114,12 +113,12 @@ fn buffer(vm: &Vm<'_>, thread: Address) -> Option<Buffer> {
     let word = |offset: u64| vm.memory.pointer(tlab.wrapping_add(offset));
     let (start, top) = (word(offset("_start")?)?, word(offset("_top")?)?);
     let mut end = word(offset("_end")?)?;
-    // From JDK 10 on `_end` may be a point before the end, at which the next allocation is sampled. The
-    // true end is `_allocation_end`, which is not exported and lies between `_end` and `_desired_size`.
+    // From JDK 10 on `_end` may be before the actual end: the next allocation there is sampled. The actual end is
+    // `_allocation_end`, which is not exported and is located between `_end` and `_desired_size`.
     if offset("_desired_size")? == offset("_end")? + 16 {
         end = end.max(word(offset("_end")? + 8)?);
     }
-    // Behind the end there is room for a filler and for what is prefetched.
+    // After the end there is space for a filler object and for prefetching.
     let words = |name: &str| {
         let at = vm.tables.find_static(name)?;
         vm.memory.u32(at).filter(|words| *words < 1 << 16)

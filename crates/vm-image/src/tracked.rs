@@ -1,5 +1,5 @@
-//! Objects of which an agent inside of the process knows the stack that allocated them. Before the process is copied,
-//! the agent stores in its memory where its tables are. A reader of the copy finds the objects and stacks there.
+//! Objects whose allocation stack is known to an agent inside of the process. Before the process is copied, the agent
+//! stores the addresses of its tables in its memory. A reader of the copy finds the objects and stacks there.
 
 use crate::memory::{Address, Structures};
 use crate::symbols::Symbols;
@@ -7,27 +7,27 @@ use hprof::{IdSize, ObjectId, Record, Serial, decode_modified_utf8, map_file};
 use rustc_hash::FxHashMap;
 use std::mem::size_of;
 
-/// What the words begin with.
+/// The first of the words.
 const MAGIC: u64 = u64::from_le_bytes(*b"stacks 1");
 /// Words before the lists.
 const HEAD: usize = 9;
-/// More lists than an agent has.
+/// The most lists of an agent.
 const MOST_LISTS: usize = 1 << 10;
 /// The most bytes of names and stacks.
 const MOST_STACKS: u64 = 1 << 32;
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
-/// Low bits of a JNI reference, which give its kind; the others are the address of its slot.
+/// Low bits of a JNI reference, which encode its kind; the other bits are the address of its slot.
 const KIND: u64 = 7;
 
-/// How an entry of a list looks like. Offsets and sizes are bytes.
+/// The layout of a list entry. Offsets and sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The size of an entry.
     pub size: usize,
-    /// Where it has a weak JNI reference to its object.
+    /// The offset of the weak JNI reference to its object.
     pub reference_at: usize,
-    /// Where it has the number of its allocation site, in 32 bits.
+    /// The offset of the number of its allocation site, in 32 bits.
     pub site_at: usize,
     /// The bits of that number.
     pub site_mask: u32,
@@ -38,16 +38,16 @@ pub struct Layout {
 pub struct Tracked<'a> {
     /// A dump with names, classes, frames and stack traces, and without objects.
     pub stacks: &'a [u8],
-    /// The serials of the stack traces of allocation sites, by number of the site; 0 for none.
+    /// The serials of the stack traces of allocation sites, by site number; 0 for none.
     pub sites: &'a [u32],
     /// Addresses and lengths of lists of entries.
     pub lists: &'a [(Address, usize)],
-    /// How the entries look like.
+    /// The layout of the entries.
     pub layout: Layout,
 }
 
 impl Tracked<'_> {
-    /// What is laid down.
+    /// The words that the agent stores.
     pub fn words(&self) -> Vec<u64> {
         let layout = self.layout;
         let mut words = vec![
@@ -67,7 +67,7 @@ impl Tracked<'_> {
     }
 }
 
-/// Where the words are: an address and their number.
+/// The position of the words: an address and their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     /// The address of the first one; 0 for none.
@@ -79,25 +79,25 @@ pub struct Words {
 /// Stack traces that allocated objects.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    /// Ids and names of classes, by the number that frames have in place of a serial.
+    /// Ids and names of classes, by the number that frames have instead of a serial.
     pub(crate) classes: Vec<(ObjectId, Vec<u8>)>,
-    /// Frames; of these the serial of the class is a number in `classes`.
+    /// Frames; their class serial is an index in `classes`.
     pub(crate) frames: Vec<hprof::Frame>,
     /// Serials and numbers of frames.
     pub(crate) traces: Vec<(Serial, Vec<u32>)>,
 }
 
-/// The objects that they allocated.
+/// The objects that these stacks allocated.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     /// In order of addresses, with the serials of the traces.
     all: Vec<(Address, Serial)>,
-    /// The first place that is not below the last requested address.
+    /// The first object at or above the last requested address.
     next: usize,
     last: Address,
 }
 
-/// Reads the tables. None of their contents is trusted: invalid entries are left out.
+/// Reads the tables. Their contents are not trusted: invalid entries are left out.
 pub(crate) fn read(
     memory: &Structures<'_>,
     words: Words,
@@ -151,7 +151,7 @@ impl Stacks {
             }
             Some(Record::LoadClass { serial, name, .. }) => {
                 let name = names.get(&name).copied().unwrap_or_default();
-                // As the VM has it.
+                // The VM's format of the name.
                 let name = decode_modified_utf8(name).replace('.', "/");
                 let id = ObjectId(symbols.add(name.clone().into_bytes().into()));
                 classes.insert(serial, Serial(stacks.classes.len() as u32));
@@ -229,7 +229,7 @@ impl Places {
     }
 }
 
-/// An object and the serial of its stack trace, if it lives and has one.
+/// An object and the serial of its stack trace, if it is live and has one.
 fn place(
     memory: &Structures<'_>,
     entry: &[u8],
@@ -239,12 +239,12 @@ fn place(
     let reference = u64::from_le_bytes(*entry.get(layout.reference_at..)?.first_chunk()?);
     let site = u32::from_le_bytes(*entry.get(layout.site_at..)?.first_chunk()?);
     let serial = u32::from_le_bytes(*sites.get((site & layout.site_mask) as usize)?);
-    // The collector keeps the slot of a reference up to date, and clears it when the object is gone.
+    // The collector updates the slot of a reference, and clears it when the object is freed.
     let at = memory.pointer(reference & !KIND)?;
     (serial != 0).then_some((at, Serial(serial)))
 }
 
-/// So many values of this size, read in pieces: what is not there takes no memory.
+/// This many values of this size, read in pieces: unreadable data causes no allocation.
 fn pieces(memory: &Structures<'_>, at: Address, count: u64, size: usize) -> Option<Vec<u8>> {
     let len = count.checked_mul(size as u64)?;
     let mut bytes = Vec::new();
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn objects_find_their_stacks_and_no_word_is_believed() {
         let memory = Own(File::open("/proc/self/mem").expect("memory"));
-        // One object is gone, and one has no site.
+        // One object was freed, and one has no site.
         let slots = [0x7000_u64, 0, 0x3000, 0x5000];
         let entry = |(slot, site): (&u64, u64)| [std::ptr::from_ref(slot) as u64 | 1, site];
         let entries: Vec<[u64; 2]> = slots

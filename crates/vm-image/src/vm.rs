@@ -7,15 +7,15 @@ use crate::memory::{Address, Memory, Structures};
 use crate::structs::Tables;
 use rustc_hash::FxHashMap;
 
-/// More flags than any VM has.
+/// The most flags of a VM.
 const MOST_FLAGS: u64 = 1 << 14;
 
-/// Where an object's header has its class.
+/// Where an object's header contains its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// A whole pointer behind the mark word.
+    /// A wide pointer after the mark word.
     Wide,
-    /// 32 bits behind the mark word.
+    /// 32 bits after the mark word.
     Narrow,
     /// The upper bits of the mark word, from this one on (compact object headers).
     Compact(u32),
@@ -25,16 +25,16 @@ pub(crate) enum Header {
 pub(crate) struct Vm<'m> {
     pub(crate) memory: Structures<'m>,
     pub(crate) tables: Tables,
-    /// Where the variables of `libjvm.so` lie, and how many bytes they take.
+    /// The addresses and sizes of the variables of `libjvm.so`.
     variables: Vec<(Address, u64)>,
     /// Addresses of the values of its flags.
     flags: FxHashMap<String, Address>,
-    /// Base and shift of references of 32 bits; `None` where references have 64.
+    /// Base and shift of 32-bit references; `None` if references have 64 bits.
     pub(crate) narrow: Option<(Address, u32)>,
     klass_base: Address,
     klass_shift: u32,
     pub(crate) header: Header,
-    /// Objects begin at multiples of this.
+    /// Addresses of objects are multiples of this.
     pub(crate) alignment: u64,
     pub(crate) machine: Machine,
 }
@@ -100,7 +100,7 @@ impl<'m> Vm<'m> {
             )?;
             self.narrow = Some((base, shift));
         }
-        // JDK 25 can do nothing but compress class pointers when headers are compact.
+        // With compact headers, JDK 25 always compresses class pointers.
         let compact = self.is_set("UseCompactObjectHeaders");
         if compact || self.is_set("UseCompressedClassPointers") {
             self.klass_base = number(
@@ -152,13 +152,13 @@ impl<'m> Vm<'m> {
         self.memory.u64(*self.flags.get(name)?)
     }
 
-    /// Whether a flag is on; one that this VM does not have is off.
+    /// Whether a flag is on; a flag that this VM does not have is off.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         let value = self.flags.get(name).and_then(|at| self.memory.u8(*at));
         value == Some(1)
     }
 
-    /// `17.0.15+6-Debian-1deb12u1`, or what of it the VM says.
+    /// `17.0.15+6-Debian-1deb12u1`, or as much of it as the VM provides.
     pub(crate) fn version(&self) -> String {
         let names = [
             "Abstract_VM_Version._s_vm_release",
@@ -169,8 +169,8 @@ impl<'m> Vm<'m> {
         text.unwrap_or_else(|| "of unknown version".to_owned())
     }
 
-    /// Whether zero is no byte of a number in a compressed stream, as from JDK 20 on. (JDK 8 counts its
-    /// versions from another number on and still has the old kind of list.)
+    /// Whether a number in a compressed stream contains no zero byte, as from JDK 20 on. (JDK 8 uses another version
+    /// numbering and has the old encoding.)
     pub(crate) fn excludes_zero(&self) -> bool {
         let major = self
             .tables
@@ -179,7 +179,7 @@ impl<'m> Vm<'m> {
         major >= Some(20) && self.tables.find("GrowableArrayBase._len").is_some()
     }
 
-    /// The class of an object, from the first 16 bytes of it.
+    /// The class of an object, from its first 16 bytes.
     pub(crate) fn klass(&self, mark: u64, word: u64) -> Address {
         match self.header {
             Header::Wide => word,
@@ -195,7 +195,7 @@ impl<'m> Vm<'m> {
         self.klass_base.wrapping_add(narrow << self.klass_shift)
     }
 
-    /// Where arrays have their length: behind the class, in place of it, or after a gap.
+    /// The offset of the length in arrays: after the class, instead of the class, or after a gap.
     pub(crate) fn length_offset(&self) -> usize {
         match self.header {
             Header::Wide => 16,
@@ -209,7 +209,7 @@ impl<'m> Vm<'m> {
         if self.narrow.is_some() { 4 } else { 8 }
     }
 
-    /// A reference of 32 bits as an address.
+    /// A 32-bit reference as an address.
     pub(crate) fn widen(&self, narrow: u32) -> Address {
         match self.narrow {
             Some((base, shift)) if narrow != 0 => base.wrapping_add(u64::from(narrow) << shift),
@@ -226,15 +226,14 @@ impl<'m> Vm<'m> {
         }
     }
 
-    /// The reference in a field of a structure of the VM: the field itself or, where it is a
-    /// handle, the place that it points to. 0 for none.
-    /// (`Klass._java_mirror` is an `oop` in JDK 8 and an `OopHandle` later.)
+    /// The reference in a field of a structure of the VM: the field itself or, if it is a handle, the word that it
+    /// points to. 0 for none. (`Klass._java_mirror` is an `oop` in JDK 8 and an `OopHandle` later.)
     pub(crate) fn reference_of(&self, structure: Address, field: &str) -> Option<Address> {
         let value = self
             .memory
             .u64(structure.checked_add(self.tables.find(field)?)?)?;
         if value != 0 && self.tables.kind(field) == "OopHandle" {
-            // `OopHandle` is nothing but its pointer (JDK 17 to 25 export the offset 0 of it).
+            // `OopHandle` consists only of its pointer (JDK 17 to 25 export its offset 0).
             let inner = self.tables.find("OopHandle._obj").unwrap_or(0);
             return self.memory.u64(value.checked_add(inner)?);
         }
@@ -266,7 +265,7 @@ fn flags(memory: &Structures<'_>, tables: &Tables) -> Result<FxHashMap<String, A
     for i in 0..count.min(MOST_FLAGS) {
         let read = || {
             let flag = first.checked_add(i * size)?;
-            // The last of the table has no name.
+            // The last row of the table has no name.
             let name = memory.text(memory.u64(flag + name)?)?;
             Some((name, memory.u64(flag + value)?))
         };

@@ -1,4 +1,4 @@
-//! The objects of a heap, one behind the other.
+//! Walks the adjacent objects of a heap.
 
 use crate::damage::Damage;
 use crate::heap::Space;
@@ -10,15 +10,15 @@ use std::io;
 
 /// Bytes of the heap that are read at once.
 const WINDOW: usize = 4 << 20;
-/// Objects up to this size are given whole.
+/// Objects up to this size are passed as a whole.
 pub(crate) const WHOLE: u64 = 1 << 20;
-/// After a gap, so many objects must follow each other for the first of them to be believed.
+/// After a gap, this many objects must be adjacent before the first of them is accepted.
 const CONVINCING: u32 = 8;
-/// Bytes that say what an object is.
+/// The first bytes of an object, which are enough to determine its class and size.
 const FIRST: usize = 24;
-/// Classes that are found again without a search.
+/// Classes that are cached.
 const RECENT: usize = 256;
-/// Classes outside of the lists that are remembered.
+/// The most classes outside of the lists that are cached.
 const MOST_STRANGERS: usize = 1 << 16;
 
 /// An object.
@@ -27,17 +27,17 @@ pub(crate) struct Object<'a> {
     pub(crate) class: u32,
     /// The number of elements of an array.
     pub(crate) len: u32,
-    /// Its bytes, all of them unless it is larger than [`WHOLE`].
+    /// Its bytes: all of them, unless it is larger than [`WHOLE`].
     pub(crate) bytes: &'a [u8],
 }
 
-/// Who is given the objects.
+/// Receives the objects.
 pub(crate) trait Visitor {
     /// An object.
     fn object(&mut self, object: &Object<'_>) -> io::Result<()>;
 }
 
-/// What was passed over.
+/// The parts that were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
     /// Bytes in which no objects could be recognized.
@@ -46,10 +46,10 @@ pub(crate) struct Passed {
     pub(crate) strangers: u64,
 }
 
-/// What the first bytes of an object say.
+/// The data in the first bytes of an object.
 #[derive(Clone, Copy)]
 struct Head {
-    /// `None` for a class that is in no list.
+    /// `None` for a class that is not in the lists.
     class: Option<u32>,
     len: u32,
     size: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Walk<'v, 'm> {
     classes: &'v Classes,
     window: Vec<u8>,
     start: Address,
-    /// Classes that were looked up before.
+    /// Cached classes.
     recent: [(Address, Option<u32>); RECENT],
     strangers: FxHashMap<Address, Option<Shape>>,
     size_of_mirror: Option<u32>,
@@ -83,7 +83,8 @@ impl<'v, 'm> Walk<'v, 'm> {
         }
     }
 
-    /// Gives all objects of a piece of the heap. Fails with the visitor, and when the process has ended.
+    /// Passes all objects of a piece of the heap to the visitor. Fails if the visitor fails, and if the process has
+    /// ended.
     pub(crate) fn piece(
         &mut self,
         piece: Space,
@@ -137,12 +138,12 @@ impl<'v, 'm> Walk<'v, 'm> {
         load(self.vm, &mut self.window, &mut self.start, at, len, end)
     }
 
-    /// What an object begins with, if there is one that ends before `end`.
+    /// The head of an object, if there is one that ends before `end`.
     fn head(&mut self, at: Address, end: Address) -> Option<Head> {
         let vm = self.vm;
         let first = self.bytes(at, FIRST.min((end - at) as usize), end)?;
         let mark = u64::from_le_bytes(*first.first_chunk()?);
-        // The smallest objects have nothing behind it.
+        // The smallest objects have no second word.
         let second = first.get(8..16).and_then(|bytes| bytes.first_chunk());
         let len = first.get(vm.length_offset()..);
         let len = len.and_then(|bytes| bytes.first_chunk());
@@ -162,7 +163,7 @@ impl<'v, 'm> Walk<'v, 'm> {
             }
             Shape::StackChunk(least) => {
                 let words = u64::from(number(self, self.classes.chunk_size)?);
-                // Behind the stack is a bitmap with a bit for each place of a reference
+                // After the stack there is a bitmap with a bit for each possible reference
                 // (`InstanceStackChunkKlass::instance_size`).
                 let bits = if self.vm.narrow.is_some() {
                     words * 2
@@ -178,7 +179,7 @@ impl<'v, 'm> Walk<'v, 'm> {
             Shape::Primitives(header, kind) => (len, header + u64::from(len) * kind.size(8) as u64),
         };
         let is_length = len <= i32::MAX as u32;
-        // A power of two.
+        // The alignment is a power of two.
         let below = self.vm.alignment - 1;
         let size = size.checked_add(below)? & !below;
         (is_length && size <= end - at).then_some(Head { class, len, size })
@@ -197,7 +198,7 @@ impl<'v, 'm> Walk<'v, 'm> {
         if let Some(class) = recent.1 {
             return Some((Some(class), self.classes.all[class as usize].shape));
         }
-        // A class that was unloaded while its objects still lie there, or one of the archive that is not used.
+        // A class that was unloaded while its objects still exist, or an archived class that is not used.
         let known = self.strangers.get(&klass).copied();
         let shape = known.unwrap_or_else(|| {
             let shape = stranger(self.vm, klass);
@@ -209,12 +210,12 @@ impl<'v, 'm> Walk<'v, 'm> {
         Some((None, shape?))
     }
 
-    /// The next address from which on objects follow each other, or the end.
+    /// The next address at which a sequence of objects begins, or the end.
     fn next_object(&mut self, at: Address, end: Address) -> Address {
         let mut at = at + self.vm.alignment;
         while at < end {
             if self.bytes(at, 8, end).is_none() {
-                // Nothing to read here: continue at the next readable address.
+                // Unreadable: continues at the next readable address.
                 let next = self.vm.memory.direct().next_readable(at + 1);
                 at = next.map_or(end, |next| {
                     next.next_multiple_of(self.vm.alignment).max(at + 8)
@@ -244,7 +245,7 @@ impl<'v, 'm> Walk<'v, 'm> {
         true
     }
 
-    /// Whether the mark word is one of an object that is not being moved.
+    /// Whether the mark word is that of an object that is not being moved.
     fn has_mark(&mut self, at: Address, end: Address) -> bool {
         let compact = matches!(self.vm.header, Header::Compact(_));
         let Some(mark) = self
@@ -254,7 +255,7 @@ impl<'v, 'm> Walk<'v, 'm> {
             return false;
         };
         let mark = u64::from_le_bytes(mark);
-        // 1 is unlocked, with nothing but hash and age above; 3 is moved.
+        // 1 is unlocked, with only hash and age in the upper bits; 3 is moved.
         match mark & 3 {
             3 => false,
             1 if !compact => mark >> 56 == 0,
@@ -285,7 +286,7 @@ fn load<'w>(
     window.get(offset..offset.checked_add(len)?)
 }
 
-/// The layout of a class that is in no list, if it still looks like one.
+/// The layout of a class that is not in the lists, if its memory still looks like one.
 fn stranger(vm: &Vm<'_>, klass: Address) -> Option<Shape> {
     let shape = klass::shape(vm, klass)?;
     let name = vm.tables.find("Klass._name")?;
