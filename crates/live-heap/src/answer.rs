@@ -1,4 +1,4 @@
-//! What a replay has to say, as plain data (docs/reference/json.md, `tenure.events/1`).
+//! The results of a replay, as plain data (docs/reference/json.md, `tenure.events/1`).
 
 use std::collections::BTreeMap;
 
@@ -174,7 +174,7 @@ pub struct AgeRow {
 }
 
 impl LiveHeap {
-    /// The answer, with at most `top` classes and sites.
+    /// The results, with at most `top` classes and sites.
     #[must_use]
     pub fn answer(&self, top: usize) -> Events {
         let old: Vec<bool> = self.arenas.iter().map(|arena| self.is_old(arena)).collect();
@@ -238,11 +238,9 @@ impl LiveHeap {
         }
     }
 
-    /// Objects are promoted into an arena that takes moves from others and in which
-    /// they then rest: collections leave more than half of live objects there where
-    /// it is. Nurseries, survivor spaces and semi-spaces are emptied by each. Of an
-    /// arena that no collection has met yet it is enough that it was never deleted
-    /// and that the program hardly allocates in it.
+    /// An arena is old if objects move into it from others and then stay: collections leave more than half of its live
+    /// objects in place. Nurseries, survivor spaces and semi-spaces are emptied by each collection. An arena that no
+    /// collection has processed yet is old if it was never deleted and the program hardly allocates in it.
     fn is_old(&self, arena: &Arena) -> bool {
         let rests = if arena.survived > 0 {
             arena.moved_on * 2 < arena.survived

@@ -1,6 +1,5 @@
-//! What a heap dump adds to the events: objects that are not collected although
-//! nothing reaches them. Under reference counting these are cycles and what hangs
-//! on them.
+//! What a heap dump adds to the events: objects that are not collected although they are unreachable. Under reference
+//! counting these are cycles and the objects that only cycles refer to.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -37,7 +36,7 @@ pub struct CycleRow {
     pub bytes: u64,
 }
 
-/// Compares a dump of level 1 or 2 that is whole with the population.
+/// Compares an undamaged dump of level 1 or 2 with the population.
 pub(crate) fn find(heap: &LiveHeap, level: DumpLevel, records: &[HeapRecord]) -> CycleLeaks {
     let graph = Graph::new(heap, records, level, IdLayout::of(&heap.hello));
     let reached = graph.reached();
@@ -97,7 +96,7 @@ impl Graph {
             match record {
                 HeapRecord::Root { object, .. } => graph.roots.push(object.0),
                 HeapRecord::Class(class) => {
-                    // What a loaded class holds is kept as long as it is.
+                    // Objects that a loaded class refers to are kept alive by it.
                     let constants = class.constants.iter().map(|(_, value)| value);
                     let values = class.statics.iter().chain(constants);
                     let held = values.filter_map(|value| match value {
@@ -143,8 +142,8 @@ impl Graph {
         reached
     }
 
-    /// Strongly connected groups among `inside`: how many, and of how many
-    /// objects. Tarjan's algorithm with its stack on the heap.
+    /// Strongly connected groups among `inside`: the number of groups, and of objects in them. Tarjan's algorithm with
+    /// its stack on the heap.
     fn cycles(&self, inside: &FxHashSet<u64>) -> (u64, u64) {
         let mut nodes: Vec<u64> = inside.iter().copied().collect();
         nodes.sort_unstable();
@@ -211,8 +210,8 @@ impl Graph {
     }
 }
 
-/// References of an instance. At level 1 they are all there is; at level 2 the
-/// types of the fields come from the classes, own first.
+/// References of an instance. At level 1 its data consists of references; at level 2 the types of the fields come from
+/// the classes, its own class first.
 fn references(
     heap: &LiveHeap,
     supers: &FxHashMap<u64, u64>,
@@ -226,7 +225,7 @@ fn references(
         types = vec![BasicType::Object; fields.len() / usize::from(layout.width.max(1))];
     } else {
         let mut at = class;
-        // A chain of superclasses that is a circle ends where it began.
+        // A chain of superclasses that is a cycle ends after as many steps as there are classes.
         for _ in 0..=supers.len() {
             let Some(load) = heap.names.classes.get(&at) else {
                 break;

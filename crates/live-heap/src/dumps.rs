@@ -1,4 +1,4 @@
-//! The dumps of a stream: what was in the heap, in objects, in use at monitors.
+//! The dumps of a stream: objects of the heap, single objects, and monitors in use.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use vmpi::{BasicType, DumpLevel, EnvId, HeapDump, MonitorDump, ObjectAlloc, Obje
 use crate::heap::LiveHeap;
 use crate::names::Room;
 
-/// Dumps of a kind that are kept; of more, the last.
+/// The most dumps of each kind that are kept; the last ones are kept.
 const KEPT: usize = 100;
-/// Bytes of text of all monitor dumps that are kept: a stream names a thread or a method by a few
-/// bytes, as often as it likes.
+/// Bytes of text of all monitor dumps that are kept: a stream can refer to the name of a thread or a method with a few
+/// bytes, any number of times.
 const TEXT: usize = 64 << 20;
 /// Bytes of text of an object dump.
 const TEXT_OF_OBJECT: usize = 256 << 10;
-/// Objects that may be described for one monitor dump.
+/// The most objects that may be described for one monitor dump.
 const DESCRIBED: usize = 1 << 16;
 
 /// Where in the stream a dump stands.
@@ -193,7 +193,7 @@ fn keep<T>(list: &mut Vec<T>, one: T, omitted: &mut u64) {
     list.push(one);
 }
 
-/// What the stream has said of classes.
+/// The data of the stream about classes.
 struct Classes<'h>(&'h LiveHeap);
 
 impl Shapes for Classes<'_> {
@@ -232,7 +232,7 @@ impl LiveHeap {
         }
     }
 
-    /// Something that the stream does not follow is described: for the next monitor dump.
+    /// Stores the description of an untracked object for the next monitor dump.
     pub(crate) fn describe(&mut self, alloc: &ObjectAlloc) {
         if self.dumps.described.len() < DESCRIBED {
             let what = (alloc.class.0, alloc.array);
@@ -261,7 +261,7 @@ impl LiveHeap {
         } else {
             let (records, damage) = decode(&dump.data, dump.level, layout, &Classes(self));
             self.dumps.classes = self.count(&records, &mut row);
-            // A dump that is damaged would make a leak of what it lacks.
+            // For a damaged dump, objects in its missing part would be reported as leaks.
             if damage.is_none() {
                 let leaks = crate::cycles::find(self, dump.level, &records);
                 self.leaks = Some(leaks);
@@ -272,7 +272,7 @@ impl LiveHeap {
         keep(&mut self.dumps.heap, row, &mut self.dumps.omitted);
     }
 
-    /// The records by class.
+    /// Counts the records by class.
     fn count(&self, records: &[HeapRecord], row: &mut HeapDumpRow) -> Vec<DumpedClass> {
         let mut sizes: FxHashMap<u64, u64> = FxHashMap::default();
         let mut rows: FxHashMap<(u64, u8), DumpedClass> = FxHashMap::default();
@@ -430,7 +430,7 @@ impl LiveHeap {
             ..MonitorDumpRow::default()
         };
         (row.omitted, row.text) = (room.omitted, TEXT - room.left());
-        // Who was described for it has no id after it.
+        // Ids of described objects are valid only for this dump.
         let dumps = &mut self.dumps;
         dumps.described.clear();
         keep(&mut dumps.monitors, row, &mut dumps.omitted);
@@ -465,7 +465,7 @@ impl LiveHeap {
         })
     }
 
-    /// The class of an object that is present, or that was described.
+    /// The class of a live or described object.
     fn class_of(&self, id: u64) -> String {
         if let Some(row) = self.objects.find(id) {
             let (class, _) = self.names.kinds[row.kind as usize];
@@ -518,7 +518,7 @@ mod tests {
         heap.apply(&Item::event(body));
     }
 
-    /// What a file of a megabyte can say.
+    /// The content of a file of one megabyte.
     #[test]
     fn names_that_are_reported_at_every_frame_do_not_fill_the_memory() {
         let mut heap = LiveHeap::new(&Hello::default());
@@ -561,7 +561,7 @@ mod tests {
                 ..MonitorDump::default()
             }))
         };
-        // One with a deep stack, and many of one frame each.
+        // One thread with a deep stack, then many with one frame each.
         apply(&mut heap, dump(vec![trace(3000)]));
         for _ in 0..4 {
             apply(&mut heap, dump(vec![trace(1); 3000]));
@@ -579,7 +579,7 @@ mod tests {
         let last = dumps.monitors.last().expect("the last one is kept");
         assert_eq!(last.threads[0].frames.len(), 1);
         let shown: usize = last.threads.iter().map(|row| 1 + row.frames.len()).sum();
-        // A thread that is left out is so with its frame.
+        // Each omitted thread is counted with its frame.
         assert!(last.omitted > 0 && shown as u64 + last.omitted <= 400_000);
         assert_eq!(dumps.monitors.len() as u64 + dumps.omitted, 6);
     }

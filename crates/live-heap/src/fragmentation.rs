@@ -1,4 +1,4 @@
-//! Holes between objects of an arena, where ids are addresses.
+//! Free ranges between objects of an arena, if ids are addresses.
 
 use serde::Serialize;
 
@@ -22,8 +22,8 @@ pub struct Fragmentation {
 
 const PARTS: usize = 64;
 
-/// Reads one arena. `None` if ids are tags, if only samples are reported, or if
-/// the arena's range is not known and it holds nothing.
+/// Computes the free ranges of one arena. `None` if ids are tags, if only samples are reported, or if the arena is
+/// empty and its range is unknown.
 pub(crate) fn of(heap: &LiveHeap, number: u32) -> Option<Fragmentation> {
     if heap.hello.stable_ids || heap.hello.sample_interval != 0 {
         return None;
@@ -35,7 +35,7 @@ pub(crate) fn of(heap: &LiveHeap, number: u32) -> Option<Fragmentation> {
         .map(|row| (row.id, row.id.saturating_add(row.size)))
         .collect();
     spans.sort_unstable();
-    // Without the arena's own range, what lies between the objects is all there is.
+    // If the arena's range is unknown, only the range from its first to its last object is examined.
     let (start, end) = if arena.capacity > 0 {
         (arena.start, arena.start.saturating_add(arena.capacity))
     } else {

@@ -1,4 +1,4 @@
-//! The replay: events in, the present population and its history out.
+//! The replay: converts events to the current population and its history.
 
 use vmpi::wire::{Hello, Item, MoveRange};
 use vmpi::{Body, EventKind, GcInfo, GcKind, ObjectAlloc, ObjectMove};
@@ -11,7 +11,7 @@ use crate::objects::{NONE, Objects, Row};
 use crate::survival::Ages;
 use crate::trail::{Fate, Step, Trail, Watch};
 
-/// What is counted of the objects of one kind: of one class from one site.
+/// The counts of one kind of objects: of one class from one site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) allocated: u64,
@@ -21,12 +21,12 @@ pub(crate) struct Group {
     pub(crate) moves: u64,
     pub(crate) moved_bytes: u64,
     pub(crate) ages: Ages,
-    /// By arena entered: who came in by a move, and who died soon after.
+    /// By arena: objects that moved into it, and those of them that were freed soon after.
     pub(crate) entered: Vec<(u32, Entered)>,
 }
 
 impl Group {
-    /// The few arenas its objects enter are found by looking.
+    /// A kind's objects enter only a few arenas, so a linear search is fast enough.
     fn entered(&mut self, arena: u32) -> &mut Entered {
         let at = self.entered.iter().position(|(number, _)| *number == arena);
         let at = at.unwrap_or_else(|| {
@@ -36,7 +36,7 @@ impl Group {
         &mut self.entered[at].1
     }
 
-    /// Adds what is counted of another kind.
+    /// Adds the counts of another kind.
     pub(crate) fn add(&mut self, other: &Self) {
         self.allocated += other.allocated;
         self.allocated_bytes += other.allocated_bytes;
@@ -55,18 +55,17 @@ impl Group {
     }
 }
 
-/// Objects that came into an arena by a move from another.
+/// Objects that moved into an arena from another one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entered {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
-    /// Of these, dead within [`SOON`] collections.
+    /// Those of them that were freed within [`SOON`] collections.
     pub(crate) soon_freed: u64,
     pub(crate) soon_freed_bytes: u64,
 }
 
-/// An object that dies within so many collections of its promotion was promoted
-/// too early.
+/// An object that is freed within this many collections after its promotion was promoted too early.
 pub(crate) const SOON: u32 = 3;
 
 /// One arena.
@@ -82,16 +81,16 @@ pub(crate) struct Arena {
     pub(crate) used: Option<u64>,
     pub(crate) capacity: u64,
     pub(crate) entered: Entered,
-    /// Objects in it when the present collection started, and of these the freed ones.
+    /// Objects in it when the current collection started, and how many of these were freed.
     at_start: u64,
     freed_in_gc: u64,
-    /// Objects that were in it before a collection and lived on, over all
-    /// collections; and of these, those that the collection moved.
+    /// Objects that were in it before a collection and survived it, summed over all collections; and how many of these
+    /// the collection moved.
     pub(crate) survived: u64,
     pub(crate) moved_on: u64,
 }
 
-/// What does not fit, and what was dropped: how far to trust the rest.
+/// Inconsistent and dropped events, which show how reliable the results are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Oddities {
     pub(crate) unknown_ids: u64,
@@ -99,7 +98,7 @@ pub(crate) struct Oddities {
     pub(crate) lost: std::collections::BTreeMap<String, u64>,
 }
 
-/// Frees in all.
+/// Sums over the whole stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) events: u64,
@@ -108,15 +107,15 @@ pub(crate) struct Totals {
     pub(crate) live_bytes: u64,
     pub(crate) freed: u64,
     pub(crate) freed_bytes: u64,
-    /// Collections that say nothing of objects.
+    /// Collections that report no freed or surviving objects.
     pub(crate) pauses: u64,
     pub(crate) ages: Ages,
-    /// Freed objects by how often they had moved; 8 stands for more.
+    /// Freed objects by the number of their moves; index 8 counts 8 and more.
     pub(crate) moves_of_freed: [u64; 9],
     pub(crate) ns: u64,
 }
 
-/// Replays a stream of items. It does not know where they come from.
+/// Replays a stream of items, from any source.
 ///
 /// ```
 /// use live_heap::LiveHeap;
@@ -149,18 +148,18 @@ pub struct LiveHeap {
     pub(crate) dumps: Dumps,
     pub(crate) gc_count: u32,
     pub(crate) in_gc: Option<Collection>,
-    /// In a collection that neither frees an object nor says that it has survived.
+    /// A collection is in progress that neither frees objects nor reports survivors.
     passed_over: bool,
     ranges: Vec<MoveRange>,
     pub(crate) watch: Option<Box<Watch>>,
 }
 
-/// An object as it is now.
+/// The current state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Present {
-    /// Its id now.
+    /// Its current id.
     pub id: u64,
-    /// Its place in the order of allocation, from 1: the same over all moves.
+    /// Its number in the order of allocation, from 1, which is the same after all moves.
     pub serial: u64,
     /// Its bytes.
     pub size: u64,
@@ -172,15 +171,15 @@ pub struct Present {
     pub moves: u32,
 }
 
-/// Arena numbers up to this are kept apart; a stream that claims more is wrong,
-/// and a table by number must not be made as large as a claim.
+/// The highest arena number with its own entry. A stream that claims more is invalid, and a table by number must not
+/// become as large as a claim.
 const ARENAS: u32 = 1 << 10;
 
-/// Ranges that are gathered before they are done: each is compared with all others.
+/// The most ranges that are collected before they are applied: each is compared with all others.
 const RANGES: usize = 1024;
 
 impl LiveHeap {
-    /// An empty heap of the VM that sent this greeting.
+    /// An empty heap of the VM that sent this `Hello`.
     #[must_use]
     pub fn new(hello: &Hello) -> Self {
         Self {
@@ -202,7 +201,7 @@ impl LiveHeap {
         }
     }
 
-    /// Every object that is alive, in no order.
+    /// Every live object, in no particular order.
     pub fn population(&self) -> impl Iterator<Item = Present> {
         self.objects.iter().map(|row| self.present(row))
     }
@@ -219,20 +218,20 @@ impl LiveHeap {
         self.gc_count
     }
 
-    /// Frees and moves of ids that were not alive, and allocations of ids that were:
-    /// 0 for a VM that keeps the rules and a stream without losses.
+    /// Frees and moves of ids that were not valid, and allocations of ids that were: 0 for a VM that follows the rules
+    /// and a stream without losses.
     #[must_use]
     pub fn contradictions(&self) -> u64 {
         self.oddities.unknown_ids + self.oddities.reused_ids
     }
 
-    /// Serials of the objects that had the id a [`Watch`] looks out for.
+    /// Serials of the objects that had the id of a [`Watch`].
     #[must_use]
     pub fn watched(&self) -> &[u64] {
         self.watch.as_deref().map_or(&[], Watch::serials)
     }
 
-    /// The ways of the objects a [`Watch`] looks out for, by birth.
+    /// The histories of the objects of a [`Watch`], in the order of their allocation.
     #[must_use]
     pub fn trails(&self) -> Vec<Trail> {
         let trails = self.watch.as_deref().map_or(&[][..], Watch::trails);
@@ -247,7 +246,7 @@ impl LiveHeap {
         trails.iter().map(named).collect()
     }
 
-    /// Reports to a watch, if there is one, what became of an object.
+    /// Reports to a watch, if there is one, what happened to an object.
     #[inline]
     fn emit_watch(&mut self, row: &Row, fate: Fate) {
         if self.watch.is_some() {
@@ -283,7 +282,7 @@ impl LiveHeap {
         }
     }
 
-    /// Takes one item.
+    /// Applies one item.
     #[inline]
     pub fn apply(&mut self, item: &Item) {
         self.totals.events += 1;
@@ -315,7 +314,7 @@ impl LiveHeap {
         }
     }
 
-    /// Ends the stream: what was held back is done, and a last sample is taken.
+    /// Ends the stream: applies delayed items, and takes a last sample.
     pub fn finish(&mut self) {
         self.apply_ranges();
         self.sample();
@@ -355,8 +354,8 @@ impl LiveHeap {
         Some(&mut self.arenas[at])
     }
 
-    /// Bytes an object stands for: its own, or in a sampled stream those of all
-    /// that were passed over for it.
+    /// The bytes that an object represents: its own, or in a sampled stream also those of the objects that were not
+    /// reported.
     #[inline]
     pub(crate) fn weight(&self, size: u64) -> u64 {
         weight(self.hello.sample_interval, size)
@@ -367,7 +366,7 @@ impl LiveHeap {
         let id = alloc.object.0;
         if requested {
             let is_known = self.objects.find(id).is_some();
-            // Who is in no arena is not followed.
+            // An object in no arena is not tracked.
             if !is_known && alloc.arena.0 == 0 {
                 self.describe(alloc);
             }
@@ -420,7 +419,7 @@ impl LiveHeap {
         }
     }
 
-    /// An object whose end was not reported: its id is another's.
+    /// An object whose free was not reported: another object has its id now.
     #[cold]
     fn replaced(&mut self, row: &Row) {
         self.oddities.reused_ids += 1;
@@ -428,7 +427,7 @@ impl LiveHeap {
         self.dead(row);
     }
 
-    /// Counts a death. The row is out of the table already.
+    /// Counts a freed object. Its row has already been removed from the table.
     #[inline]
     fn dead(&mut self, row: &Row) {
         let bytes = self.weight(row.size);
@@ -482,7 +481,7 @@ impl LiveHeap {
         }
     }
 
-    /// An object that has left gets its new id and arena.
+    /// Gives an object that has left its arena its new id and arena.
     #[inline]
     fn arrive(&mut self, before: &Row, new_id: u64, new_arena: u32) {
         let mut row = *before;
@@ -500,7 +499,7 @@ impl LiveHeap {
         self.emit_watch(&row, Fate::Moved);
     }
 
-    /// Counts a move of the object that was `before`.
+    /// Counts a move of the object whose old row is `before`.
     #[inline]
     fn count_move(&mut self, before: &Row, new_arena: u32) {
         let bytes = self.weight(before.size);
@@ -535,9 +534,8 @@ impl LiveHeap {
         }
     }
 
-    /// Ranges are gathered and done together, so that each costs its objects and
-    /// not its arena. They take place one after the other; a range that takes up
-    /// what an earlier one laid down waits for it.
+    /// Ranges are collected and applied together, so that each costs time for its objects and not for its arena. They
+    /// are applied in order; a range whose source overlaps the target of an earlier one is applied after it.
     fn range(&mut self, range: &MoveRange) {
         let end = |start: u64, len: u64| start.saturating_add(len);
         let overlaps = |one: &MoveRange| {
@@ -568,7 +566,7 @@ impl LiveHeap {
                 }
             }
         }
-        // All leave before the first arrives: a new id may be another's old one.
+        // All objects leave before the first one arrives, because a new id may be another object's old id.
         moves.retain(|(_, _, arena)| self.arena(*arena).is_some());
         let leaving: Vec<_> = moves
             .iter()
@@ -655,7 +653,7 @@ impl LiveHeap {
     }
 }
 
-/// Bytes one reported object stands for when one byte in `interval` is sampled.
+/// The bytes that one reported object represents if one byte in `interval` is sampled.
 pub(crate) fn weight(interval: u64, size: u64) -> u64 {
     if interval == 0 {
         return size;

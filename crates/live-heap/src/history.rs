@@ -1,4 +1,4 @@
-//! What happened when: collections, and how full arenas were.
+//! The history: collections, and how full arenas were.
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Bytes moved for each byte that lives on.
+    /// Bytes moved per surviving byte.
     #[must_use]
     pub fn moved_to_live(&self) -> f64 {
         if self.bytes_after == 0 {
@@ -68,7 +68,7 @@ pub struct Sample {
     pub vm_used: Vec<Option<u64>>,
 }
 
-/// Samples and collections kept; beyond, every second one goes.
+/// The most samples and collections that are kept; when there are more, every second one is removed.
 const SAMPLES: usize = 1024;
 const COLLECTIONS: usize = 100_000;
 
@@ -126,7 +126,7 @@ impl History {
         }
     }
 
-    /// The VM says how full an arena is: true of the last sample.
+    /// Reports how full an arena is, which applies to the last sample.
     pub(crate) fn reported_used(&mut self, arena: u32, used: u64) {
         if let Some(sample) = self.samples.last_mut()
             && let Some(place) = sample.vm_used.get_mut(arena as usize)

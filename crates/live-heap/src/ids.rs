@@ -1,8 +1,7 @@
-//! From an object's id to the place of its row.
+//! Maps an object's id to the position of its row.
 //!
-//! Ids that are addresses come in order: objects are allocated side by side, and
-//! collectors walk them so. A hash of single ids would scatter what lies
-//! together; so ids are kept in pages of 64 neighbours, and only pages are hashed.
+//! Ids that are addresses come in order: objects are allocated side by side, and collectors process them in this order.
+//! Hashing single ids would scatter neighbours, so ids are stored in pages of 64 neighbours, and only pages are hashed.
 
 use rustc_hash::FxHashMap;
 
@@ -21,13 +20,13 @@ struct Page {
 /// A map from ids to rows.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    /// Neighbouring ids differ by this power of two: addresses by 8, tags by 1.
+    /// The binary logarithm of the distance between neighbouring ids, which is 8 for addresses and 1 for tags.
     shift: u32,
     pages: Vec<Page>,
     free: Vec<u32>,
     by_key: FxHashMap<u64, u32>,
     last: (u64, u32),
-    /// Ids between the steps.
+    /// Ids that are not multiples of the distance.
     odd: FxHashMap<u64, u64>,
     len: usize,
 }
@@ -49,7 +48,7 @@ impl Ids {
         self.len
     }
 
-    /// Page and slot of an id, or `None` if it lies between the steps.
+    /// Page and slot of an id, or `None` if it is not a multiple of the distance.
     #[inline]
     fn place(&self, id: u64) -> Option<(u64, usize)> {
         let step = id >> self.shift;
@@ -74,7 +73,7 @@ impl Ids {
         Some(self.pages[page as usize].rows[slot]).filter(|row| *row != NONE)
     }
 
-    /// Sets the row of an id and gives the one it had.
+    /// Sets the row of an id and returns the previous one.
     #[inline]
     pub(crate) fn insert(&mut self, id: u64, row: u64) -> Option<u64> {
         let Some((key, slot)) = self.place(id) else {
@@ -96,7 +95,7 @@ impl Ids {
         None
     }
 
-    /// Takes an id out and gives its row.
+    /// Removes an id and returns its row.
     #[inline]
     pub(crate) fn remove(&mut self, id: u64) -> Option<u64> {
         let Some((key, slot)) = self.place(id) else {

@@ -1,8 +1,7 @@
-//! What is alive, since when, and where it has been: the replay of a VM's events.
+//! The replay of a VM's events: which objects are live, since when, and where they have been.
 //!
-//! A stream of [`vmpi::wire`] items, from any collector, becomes the present
-//! population by arena, class, site and age, with its history: survival curves,
-//! promotion, occupancy over time, what each collection moved.
+//! From a stream of [`vmpi::wire`] items of any garbage collector, it computes the current population by arena, class,
+//! site and age, and its history: survival curves, promotion, occupancy over time, moves per collection.
 //!
 //! ```
 //! use live_heap::Replay;

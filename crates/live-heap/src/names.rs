@@ -1,20 +1,20 @@
-//! What ids stand for: classes, sites, arenas.
+//! Names of ids: classes, sites, arenas.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vmpi::{BasicType, CallFrame, ClassLoad, EnvId, ObjectHandle, ThreadStart};
 
-/// Classes and sites distinguished; what comes after shares the last number, so that
-/// no stream makes the tables larger than they can be.
+/// The most classes and sites that are distinguished; further ones share the last number, so that no stream can make
+/// the tables larger.
 const GROUPS: u32 = 1 << 16;
 
-/// Bytes of a name that are shown: a stream may have one of any length, and name it at every frame.
+/// The most bytes of a name that are shown: a stream may have a name of any length, and refer to it in every frame.
 const SHOWN: usize = 4096;
-/// Frames of a stack that are shown: no host dumps more.
+/// The most frames of a stack that are shown: no host dumps more.
 const DEEPEST: usize = 1024;
 
-/// As much of a name as is shown.
+/// The part of a name that is shown.
 fn cut(name: &str) -> &str {
     let mut end = name.len().min(SHOWN);
     while !name.is_char_boundary(end) {
@@ -23,11 +23,11 @@ fn cut(name: &str) -> &str {
     &name[..end]
 }
 
-/// Room for text, in bytes; what does not fit is left out, as is all that comes after.
+/// A limit for text in bytes; text that does not fit is left out, and so is all later text.
 #[derive(Debug)]
 pub(crate) struct Room {
     left: usize,
-    /// How much was left out.
+    /// How many texts were left out.
     pub(crate) omitted: u64,
 }
 
@@ -39,16 +39,16 @@ impl Room {
         }
     }
 
-    /// Bytes that are left.
+    /// The remaining bytes.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// A text, if there is room for it.
+    /// Returns a text, if it fits into the limit.
     pub(crate) fn take(&mut self, text: impl FnOnce() -> String) -> Option<String> {
         if self.left > 0 {
             let text = text();
-            // Even an empty one takes some.
+            // Even an empty text uses some memory.
             let bytes = text.len() + size_of::<String>();
             if bytes <= self.left {
                 self.left -= bytes;
@@ -61,10 +61,10 @@ impl Room {
     }
 }
 
-/// What an allocation says of its kind: class, element type, stack.
+/// The kind of an allocated object: class, element type, stack.
 type KindKey = (u64, u8, u32);
 
-/// A small table of the last answers.
+/// A small cache of the last results.
 #[derive(Debug)]
 struct Recent(Vec<(KindKey, u32)>);
 
@@ -75,7 +75,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Ids are addresses or small numbers: fold what differs.
+    /// Ids are addresses or small numbers: combines the bits that differ.
     #[inline]
     fn place(key: KindKey) -> usize {
         let mixed = key.0 ^ u64::from(key.1) << 57 ^ u64::from(key.2) << 32;
@@ -87,9 +87,9 @@ impl Recent {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) classes: FxHashMap<u64, ClassLoad>,
-    /// Class and name of each method.
+    /// Class and name of each method, by id.
     methods: FxHashMap<u64, (Arc<str>, Box<str>)>,
-    /// Names of threads by env; of ended ones until the env is another's.
+    /// Names of threads by env; the name of an ended thread is kept until another thread has its env.
     threads: FxHashMap<u64, String>,
     traces: FxHashMap<u32, Vec<CallFrame>>,
     groups: FxHashMap<(u64, u8), u32>,
@@ -101,7 +101,7 @@ pub(crate) struct Names {
     /// Class and site of each kind.
     pub(crate) kinds: Vec<(u32, u32)>,
     kind_numbers: FxHashMap<(u32, u32), u32>,
-    /// The kinds requested lately, each in the one place for its key.
+    /// Recently requested kinds, each at the one position for its key.
     recent: Recent,
 }
 
@@ -136,7 +136,7 @@ impl Names {
         name.unwrap_or_else(|| format!("thread {:#x}", env.0))
     }
 
-    /// The name of a class by its id, or of arrays with such elements.
+    /// The name of a class by its id, or of arrays with this element type.
     pub(crate) fn title(&self, class: u64, array: Option<BasicType>) -> String {
         let code = array.map_or(0, |kind| kind as u8);
         match (self.classes.get(&class), array) {
@@ -151,7 +151,7 @@ impl Names {
         self.forget(class.0);
     }
 
-    /// A class object moved: its id is another one now.
+    /// A class object was moved, so its id has changed.
     #[inline]
     pub(crate) fn class_moved(&mut self, old: u64, new: u64) {
         if let Some(class) = self.classes.remove(&old) {
@@ -172,8 +172,7 @@ impl Names {
         self.recent = Recent::default();
     }
 
-    /// The number of a kind, which is objects of one class from one site, and
-    /// whether it is new.
+    /// The number of a kind (objects of one class from one site), and whether it is new.
     #[inline]
     pub(crate) fn kind_of(
         &mut self,

@@ -1,12 +1,11 @@
-//! The objects that are alive: a row each, found by id.
+//! The live objects: one row each, found by id.
 //!
-//! Rows lie by arena, as the objects themselves do: the nursery's rows stay close
-//! together, whatever has been promoted, and a deleted arena is walked from end
-//! to end. An object that changes its arena changes its row.
+//! Rows are stored by arena, as the objects themselves are: the nursery's rows stay close together, whatever was
+//! promoted, and a deleted arena is processed from end to end. When an object changes its arena, its row moves, too.
 
 use crate::ids::Ids;
 
-/// No row, no kind, no collection.
+/// No row, kind or collection.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One object.
@@ -14,24 +13,24 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Row {
     pub(crate) id: u64,
     pub(crate) size: u64,
-    /// Bytes allocated by all when it was born.
+    /// Bytes that all objects had allocated when this one was allocated.
     pub(crate) born_bytes: u64,
-    /// Place in the order of allocation, from 1: what stays when the id changes.
+    /// Its number in the order of allocation, from 1, which stays the same when the id changes.
     pub(crate) serial: u64,
-    /// Its class and site together; [`NONE`] in a row that is free.
+    /// Its class and site together; [`NONE`] in a free row.
     pub(crate) kind: u32,
     pub(crate) arena: u32,
-    /// Collections finished when it was born.
+    /// Collections finished when it was allocated.
     pub(crate) born_gc: u32,
-    /// Collections finished when it entered its arena by a move, else [`NONE`].
+    /// Collections finished when it moved into its arena, otherwise [`NONE`].
     pub(crate) entered_gc: u32,
-    /// Collection in which it moved last, [`NONE`] for never.
+    /// The collection in which it moved last, [`NONE`] if it never moved.
     pub(crate) moved_gc: u32,
     pub(crate) moves: u32,
 }
 
 impl Row {
-    /// A row that has no history yet.
+    /// A row without history.
     pub(crate) fn new(id: u64, size: u64) -> Self {
         Self {
             id,
@@ -87,7 +86,7 @@ pub(crate) struct Objects {
     by_id: Ids,
 }
 
-/// Where a row is: its arena and its place there.
+/// The position of a row: its arena and its index there.
 fn place(arena: u32, at: u32) -> u64 {
     u64::from(arena) << 32 | u64::from(at)
 }
@@ -118,7 +117,7 @@ impl Objects {
         self.slabs.iter().flat_map(Slab::iter)
     }
 
-    /// Adds a row; gives back the one that had its id, if any.
+    /// Adds a row; returns the previous row with its id, if any.
     #[inline]
     pub(crate) fn insert(&mut self, row: Row) -> Option<Row> {
         let arena = row.arena as usize;
@@ -131,15 +130,15 @@ impl Objects {
         Some(self.slabs[arena].take(at))
     }
 
-    /// Takes a row out.
+    /// Removes a row.
     #[inline]
     pub(crate) fn remove(&mut self, id: u64) -> Option<Row> {
         let (arena, at) = parts(self.by_id.remove(id)?);
         Some(self.slabs[arena].take(at))
     }
 
-    /// Takes all rows of an arena out, free ones among them. Give the vector back
-    /// afterwards, so that the next ones find room.
+    /// Removes all rows of an arena, including free ones. Return the vector with [`Self::give_back`] afterwards, so
+    /// that its memory is reused.
     pub(crate) fn take_arena(&mut self, arena: u32) -> Vec<Row> {
         let Some(slab) = self.slabs.get_mut(arena as usize) else {
             return Vec::new();
@@ -152,7 +151,7 @@ impl Objects {
         rows
     }
 
-    /// The room of an emptied arena.
+    /// Returns the vector of an emptied arena.
     pub(crate) fn give_back(&mut self, arena: u32, mut rows: Vec<Row>) {
         if let Some(slab) = self.slabs.get_mut(arena as usize) {
             rows.clear();
@@ -160,7 +159,7 @@ impl Objects {
         }
     }
 
-    /// The rows of an arena, in no order.
+    /// The rows of an arena, in no particular order.
     pub(crate) fn of_arena(&self, arena: u32) -> impl Iterator<Item = &Row> {
         self.slabs
             .get(arena as usize)

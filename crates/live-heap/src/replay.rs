@@ -1,12 +1,12 @@
-//! Bytes of a stream into a heap, in whatever portions they come.
+//! Decodes the bytes of a stream into a heap; they may be passed in pieces of any size.
 
 use vmpi::wire::{Damage, Decoder, Frame};
 
 use crate::heap::LiveHeap;
 use crate::trail::Watch;
 
-/// A stream being replayed. It does no input: the code that reads a socket, a pipe or a
-/// file pushes what has come.
+/// A stream that is being replayed. It performs no input: the code that reads a socket, a pipe or a file pushes the
+/// bytes.
 #[derive(Debug, Default)]
 pub struct Replay {
     decoder: Decoder,
@@ -16,13 +16,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Nothing has come yet.
+    /// A replay without any bytes yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Replay::new`], and some objects are looked out for.
+    /// As [`Replay::new`], and watches some objects.
     #[must_use]
     pub fn watching(watch: Watch) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Replay {
         }
     }
 
-    /// Takes bytes. After damage they are no longer examined.
+    /// Adds bytes. After damage they are ignored.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.damage.is_none() {
             self.decoder.push(bytes);
@@ -58,16 +58,16 @@ impl Replay {
         Ok(())
     }
 
-    /// The heap so far, once the greeting has come.
+    /// The heap so far, after the `Hello` was received.
     #[must_use]
     pub fn heap(&self) -> Option<&LiveHeap> {
         self.heap.as_ref()
     }
 
-    /// The bytes are all here: the heap, and what is wrong with the stream.
+    /// Ends the stream: returns the heap, and the damage of the stream if there is any.
     ///
     /// # Errors
-    /// Not even the greeting could be read.
+    /// Not even the `Hello` could be read.
     pub fn finish(self) -> Result<(LiveHeap, Option<Damage>), Damage> {
         let damage = self.damage.or_else(|| self.decoder.missing());
         match (self.heap, damage) {

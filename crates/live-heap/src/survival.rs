@@ -1,14 +1,13 @@
-//! How long objects live: frees by age, and the curve they give.
+//! How long objects live: frees by age, and the survival curve computed from them.
 //!
-//! An object that is still alive has lived *at least* its age. The curve counts
-//! it as at risk up to there and no further (the product-limit estimate of Kaplan
-//! and Meier), so young survivors do not look immortal.
+//! An object that is still live has reached *at least* its age. The curve counts it as at risk up to that age and no
+//! further (the product-limit estimate of Kaplan and Meier), so young survivors do not make the curve too high.
 
 use serde::Serialize;
 
-/// Ages in collections are kept one by one up to this; older ones together.
+/// Ages in collections up to this have separate counts; higher ones share one.
 pub(crate) const GC_AGES: usize = 32;
-/// Ages in bytes are kept by powers of two.
+/// Ages in bytes are counted by powers of two.
 pub(crate) const BYTE_AGES: usize = 48;
 
 /// Frees by age.
@@ -28,13 +27,13 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// Where an age counts.
+    /// The buckets of an age.
     #[inline]
     pub(crate) fn buckets(collections: u32, bytes: u64) -> (usize, usize) {
         ((collections as usize).min(GC_AGES - 1), bucket(bytes))
     }
 
-    /// Adds other frees.
+    /// Adds the frees of another one.
     pub(crate) fn merge(&mut self, other: &Self) {
         let sums = self.by_gc.iter_mut().chain(&mut self.by_bytes);
         for (own, more) in sums.zip(other.by_gc.iter().chain(&other.by_bytes)) {
@@ -49,7 +48,7 @@ impl Ages {
     }
 }
 
-/// The bucket of an age in bytes: 0 for 0, else one more than the logarithm.
+/// The bucket of an age in bytes: 0 for 0, otherwise the logarithm plus one.
 #[inline]
 pub(crate) fn bucket(bytes: u64) -> usize {
     (64 - bytes.leading_zeros() as usize).min(BYTE_AGES - 1)
@@ -66,8 +65,8 @@ pub struct Point {
     pub at_risk: u64,
 }
 
-/// The curve of frees by bucket and of those still alive by bucket. `age_after`
-/// is the age at the end of a bucket. It ends where nothing is left to say.
+/// The curve of frees by bucket and of live objects by bucket. `age_after` returns the age at the end of a bucket. The
+/// curve ends when no object is at risk any more.
 pub(crate) fn curve(deaths: &[u64], alive: &[u64], age_after: impl Fn(usize) -> u64) -> Vec<Point> {
     let mut at_risk: u64 = deaths.iter().sum::<u64>() + alive.iter().sum::<u64>();
     let mut share = 1.0;
@@ -76,7 +75,7 @@ pub(crate) fn curve(deaths: &[u64], alive: &[u64], age_after: impl Fn(usize) -> 
         alive: 1.0,
         at_risk,
     }];
-    // The last bucket has no end: who is in it lived at least so long.
+    // The last bucket has no end: its objects have reached at least its age.
     for at in 0..deaths.len() - 1 {
         if at_risk == 0 {
             break;
@@ -106,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_live_object_is_at_risk_only_up_to_its_age() {
-        // Ten born: four die before the first collection, two after it; two live
-        // at age 0 and two at age 2.
+        // Ten are allocated: four are freed before the first collection, two after it; two are live at age 0 and two at
+        // age 2.
         let points = curve(&[4, 2, 0, 0], &[2, 0, 2, 0], |at| at as u64 + 1);
         let shares: Vec<_> = points.iter().map(|p| (p.age, p.at_risk)).collect();
         assert_eq!(shares, [(0, 10), (1, 4), (2, 2)]);

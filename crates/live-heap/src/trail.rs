@@ -1,9 +1,8 @@
-//! One object's way through a stream: its birth, every id it had, its death.
+//! The history of one object in a stream: its allocation, every id it had, its end.
 //!
-//! An id may have been that of several objects, one after the other, and an object
-//! had others before it got this one. So a stream is replayed twice: first to learn
-//! who ever had the id ([`Watch::of_id`]), then to write down where these objects
-//! were ([`Watch::of_objects`]).
+//! Several objects may have had the same id, one after the other, and an object may have had other ids before. So a
+//! stream is replayed twice: first to find all objects that ever had the id ([`Watch::of_id`]), then to record their
+//! histories ([`Watch::of_objects`]).
 //!
 //! ```
 //! use live_heap::{Replay, Watch};
@@ -21,10 +20,10 @@ use serde::Serialize;
 
 use crate::objects::Row;
 
-/// Objects of one id, or steps of one object, beyond which only a count is kept.
+/// The most objects of one id, and steps of one object, that are stored; further ones are only counted.
 const MOST: usize = 1000;
 
-/// What a replay looks out for.
+/// What a replay watches.
 #[derive(Debug, Default)]
 pub struct Watch {
     id: Option<u64>,
@@ -93,7 +92,7 @@ fn hexadecimal<S: serde::Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S
 }
 
 impl Watch {
-    /// Learns which objects ever have an id.
+    /// Finds the objects that ever have an id.
     #[must_use]
     pub fn of_id(id: u64) -> Self {
         Self {
@@ -102,7 +101,7 @@ impl Watch {
         }
     }
 
-    /// Writes down the ways of objects, by their serials.
+    /// Records the histories of objects, by their serials.
     #[must_use]
     pub fn of_objects(serials: &[u64]) -> Self {
         let mut serials = serials.to_vec();
@@ -122,7 +121,7 @@ impl Watch {
         &self.trails
     }
 
-    /// Something happened to an object.
+    /// Records an event of an object.
     pub(crate) fn saw(&mut self, row: &Row, step: Step) {
         if let Some(id) = self.id {
             let is_new = row.id == id && !self.serials.contains(&row.serial);
