@@ -1,5 +1,5 @@
-//! When the objects of a class were allocated, in steps of time, as the recording has counted them,
-//! whether they live or not.
+//! Allocation times of the objects of a class, in steps of time, as the recording has counted them; freed objects are
+//! included.
 
 use crate::history::History;
 use crate::instances::Group;
@@ -7,7 +7,7 @@ use crate::range::{Range, Step, time_text};
 use profile::Profile;
 use std::collections::BTreeMap;
 
-/// Objects of a class by the time of the range that they were allocated at; and how many there are in all.
+/// Objects of a class by their allocation time within the range; and their total number.
 pub fn groups(
     (profile, history): (&Profile, &History),
     class: &str,

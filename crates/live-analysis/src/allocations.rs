@@ -1,4 +1,4 @@
-//! What was allocated in a range of time, by class, package, site or stack.
+//! Allocations in a range of time, by class, package, site or stack.
 
 use crate::columns::{Column, Kind, Tabular};
 use crate::history::Delta;
@@ -9,7 +9,7 @@ use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
-/// Groups of allocations.
+/// How allocations are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// By class.
@@ -19,18 +19,18 @@ pub enum By {
     Package,
     /// By class and stack.
     Site,
-    /// By the method that allocates.
+    /// By the allocating method.
     Method,
     /// By the named module of the class.
     Module,
     /// By the loader of the class.
     Loader,
-    /// By the thread that allocates, where that is recorded.
+    /// By the allocating thread, where that is recorded.
     Context,
 }
 
 impl By {
-    /// All groups with the words for them.
+    /// All groupings with their keywords.
     const ALL: [(&'static str, Self); 7] = [
         ("class", Self::Class),
         ("package", Self::Package),
@@ -40,12 +40,12 @@ impl By {
         ("method", Self::Method),
         ("site", Self::Site),
     ];
-    /// The words for all groups.
+    /// The keywords of all groupings.
     pub const WORDS: [&'static str; 7] = words(&Self::ALL);
-    /// Those of native allocations.
+    /// The keywords for native allocations.
     pub const NATIVE: [&'static str; 3] = ["class", "method", "site"];
 
-    /// The groups of a word.
+    /// The grouping of a keyword.
     pub fn named(word: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(name, _)| *name == word);
         found.map(|(_, by)| *by)
@@ -59,17 +59,17 @@ pub struct Row {
     pub name: String,
     /// For a site: its stack, innermost frame first.
     pub stack: Vec<String>,
-    /// For a site: the thread that allocates, where that is recorded.
+    /// For a site: the allocating thread, where that is recorded.
     pub context: Option<String>,
     /// Objects allocated in the range.
     pub allocations: u64,
-    /// Objects that died in the range.
+    /// Objects freed in the range.
     pub deallocations: u64,
     /// Allocations less deallocations.
     pub remaining: i64,
     /// Bytes allocated in the range.
     pub allocated_bytes: u64,
-    /// Bytes that died in the range.
+    /// Bytes freed in the range.
     pub deallocated_bytes: u64,
     /// Their difference.
     pub remaining_bytes: i64,
@@ -189,7 +189,7 @@ impl Serialize for Row {
     }
 }
 
-/// Keeps what matches: a class name or any frame.
+/// Keeps the rows that match: by class name or by any frame.
 pub fn filter(profile: &Profile, deltas: &mut Vec<Delta>, pattern: Option<&Regex>) {
     let Some(pattern) = pattern else { return };
     let mut known: FxHashMap<TraceId, bool> = FxHashMap::default();
@@ -237,7 +237,7 @@ pub fn rows(profile: &Profile, deltas: &[Delta], by: By) -> Vec<Row> {
         .collect()
 }
 
-/// The sum of all.
+/// The sum of all rows.
 pub fn total(deltas: &[Delta]) -> Row {
     let mut sum = Delta::default();
     deltas.iter().for_each(|delta| sum.add(delta));
@@ -265,8 +265,8 @@ pub struct Node {
     pub remaining_bytes: i64,
 }
 
-/// The stacks as a tree from the outermost frame to the class, as a flat list in which callers
-/// come first; at most `most` nodes, those that allocate most.
+/// The stacks as a tree from the outermost frame to the class, as a flat list in which callers come first; at most
+/// `most` nodes, those with the most allocations.
 pub fn tree(profile: &Profile, deltas: &[Delta], most: usize) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut ids: FxHashMap<(Option<usize>, String), usize> = FxHashMap::default();

@@ -1,5 +1,5 @@
-//! Class filters: what is recorded and shown of each class, as [`vmpi::class_options`] reads it. Applied to the
-//! past as well: a table leaves out what they exclude.
+//! Class filters: what is recorded and shown of each class, as parsed by [`vmpi::class_options`]. They also apply to
+//! earlier data: a table omits what they exclude.
 
 use crate::classes::ClassRow;
 use crate::history::Delta;
@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 use vmpi::class_options::Rules;
 use vmpi::{Choice, ClassOptions};
 
-/// What factories of the program have answered about classes; `None` for those that are not recorded.
+/// Answers of the program's factories about classes; `None` for classes that are not recorded.
 pub type Answers = FxHashMap<NameId, Option<ClassOptions>>;
 
-/// What is shown of a class, given by its number in the recording if it is there; `None` if it is
-/// left out. The module is empty for none.
+/// What is shown of a class; `None` if it is omitted. `class` is its number in the recording, if it is there. The
+/// module is empty for none.
 fn options_of(
     rules: &Rules,
     answers: Option<&Answers>,
@@ -30,18 +30,18 @@ fn options_of(
     }
 }
 
-/// The filters that hold, and what they are applied to.
+/// The current filters, and the data they are applied to.
 #[derive(Clone, Copy, Debug)]
 pub struct Filters<'a> {
     /// The lines.
     pub rules: &'a Rules,
     /// Names and modules of the recording, if there is one.
     pub profile: Option<&'a Profile>,
-    /// Answers of factories of the program.
+    /// Answers of the program's factories.
     pub answers: Option<&'a Answers>,
 }
 
-/// What is shown of a class of a recording; `None` if it is left out.
+/// What is shown of a class of a recording; `None` if it is omitted.
 pub fn of_class(filters: Filters<'_>, class: &str) -> Option<ClassOptions> {
     let profile = filters.profile;
     let id = profile.and_then(|profile| profile.names.find(class));
@@ -50,7 +50,7 @@ pub fn of_class(filters: Filters<'_>, class: &str) -> Option<ClassOptions> {
     options_of(filters.rules, filters.answers, name, id)
 }
 
-/// Leaves sites out; those of a class without stacks become one.
+/// Removes excluded sites; the sites of a class without stacks are merged into one.
 pub fn cut_sites(filters: Filters<'_>, deltas: &mut Vec<Delta>) {
     let rules = filters.rules;
     let Some(profile) = filters.profile.filter(|_| !rules.is_empty()) else {
@@ -79,7 +79,7 @@ pub fn cut_sites(filters: Filters<'_>, deltas: &mut Vec<Delta>) {
     deltas.append(&mut merged);
 }
 
-/// Leaves classes out, and what they hold.
+/// Removes excluded classes, and excluded values of the others.
 pub fn cut_classes(filters: Filters<'_>, rows: &mut Vec<ClassRow>) {
     if filters.rules.is_empty() {
         return;

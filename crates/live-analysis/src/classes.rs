@@ -1,5 +1,5 @@
-//! The instances of every class: how many there are and were, from the recording; how big and how
-//! full they are, from the agent ([`crate::sizes`]) or the last dump. Columns as in the Cougaar memory profiler.
+//! The instances of every class: live and allocated numbers from the recording; sizes and capacities from the agent
+//! ([`crate::sizes`]) or the last dump. Columns are those of the Cougaar memory profiler.
 
 use crate::columns::{Column, Kind, Tabular};
 use crate::contents::{ClassContents, Spread};
@@ -9,7 +9,7 @@ use profile::{Estimate, Profile, Volume};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
-/// Where the instances of classes come from: the recording, a heap dump, or the VM's own histogram, which is taken at a
+/// Sources for the instances of classes: the recording, a heap dump, or the VM's own histogram, which is taken at a
 /// safepoint.
 pub const SOURCES: [&str; 3] = ["recording", "dump", "vm"];
 
@@ -18,13 +18,13 @@ pub const SOURCES: [&str; 3] = ["recording", "dump", "vm"];
 pub struct Measure {
     /// Sum.
     pub sum: u64,
-    /// Greatest now, or in the last dump.
+    /// The largest value now, or in the last dump.
     pub max: u64,
-    /// Greatest in any reading, or in any dump.
+    /// The largest value in any reading or dump.
     pub max_ever: u64,
     /// Mean.
     pub mean: f64,
-    /// The ends of the 95 % interval of `sum`, if it is an estimate.
+    /// The bounds of the 95 % interval of `sum`, if it is an estimate.
     #[serde(default)]
     pub interval: Option<(u64, u64)>,
 }
@@ -37,40 +37,40 @@ pub struct ClassRow {
     /// Its loader, where loaders are distinguished.
     #[serde(default)]
     pub loader: Option<String>,
-    /// Who made them, where threads are distinguished.
+    /// The thread that allocated them, where threads are distinguished.
     #[serde(default)]
     pub context: Option<String>,
     /// Share of allocations that were examined, in percent.
     pub sample_percent: f64,
     /// Live objects.
     pub live: u64,
-    /// For sampled counts: the ends of the 95 % interval of `live`.
+    /// For sampled counts: the bounds of the 95 % interval of `live`.
     #[serde(default)]
     pub live_interval: Option<(u64, u64)>,
     /// The same of `total`.
     #[serde(default)]
     pub total_interval: Option<(u64, u64)>,
-    /// Objects that died in the range; unknown without a recording.
+    /// Objects freed in the range; unknown without a recording.
     pub freed: Option<u64>,
     /// Objects allocated in the range; unknown without a recording.
     pub total: Option<u64>,
-    /// Bytes of one object, without what it refers to (the mean, for arrays).
+    /// Shallow bytes of one object (the mean, for arrays).
     pub bytes_each: f64,
     /// Bytes of the live objects.
     pub live_bytes: u64,
-    /// Bytes of the arrays that they hold.
+    /// Bytes of the arrays that they refer to.
     pub capacity_bytes: Option<u64>,
-    /// The ends of its 95 % interval, if it is an estimate.
+    /// The bounds of its 95 % interval, if it is an estimate.
     #[serde(default)]
     pub capacity_bytes_interval: Option<(u64, u64)>,
-    /// Elements held.
+    /// Number of elements.
     pub size: Option<Measure>,
-    /// Elements there is room for.
+    /// Number of elements for which there is space.
     pub capacity: Option<Measure>,
 }
 
 impl ClassRow {
-    /// Bytes of the live objects and of the arrays that they hold: "+Capacity Bytes".
+    /// Bytes of the live objects and of their arrays: "+Capacity Bytes".
     pub fn with_capacity_bytes(&self) -> u64 {
         let arrays = self.capacity_bytes.unwrap_or(0);
         self.live_bytes.saturating_add(arrays)
@@ -225,15 +225,15 @@ impl Tabular for ClassRow {
     ];
 }
 
-/// Sizes from every dump that has been looked into, the last one at the end.
+/// Sizes from every dump that has been read, the last one at the end.
 pub type AllContents<'a> = &'a [&'a [ClassContents]];
 
-/// What makes two rows of the objects of one class.
+/// By what the objects of one class are split into several rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Apart {
-    /// Their loaders.
+    /// By loader.
     pub loaders: bool,
-    /// The threads that made them, where that is recorded.
+    /// By allocating thread, where that is recorded.
     pub contexts: bool,
 }
 
@@ -274,9 +274,8 @@ pub fn of_recording(profile: &Profile, deltas: &[Delta], apart: Apart) -> Vec<Cl
         .collect()
 }
 
-/// The share of objects that was examined. An estimate from objects that each had the chance `p`
-/// has a variance of `(1 - p) / p` times its value, which gives `p`, that of all of them together
-/// where they had several.
+/// The share of objects that was examined. If each object is examined with the probability `p`, an estimate has a
+/// variance of `(1 - p) / p` times its value. This gives `p`; if objects had different probabilities, their common one.
 fn share(sum: &Delta) -> f64 {
     let of = |volume: Volume, variance: f64| {
         let value = volume.objects as f64;
@@ -286,7 +285,7 @@ fn share(sum: &Delta) -> f64 {
     live.or(of(sum.total, sum.variances[1])).unwrap_or(1.0)
 }
 
-/// The ends of the 95 % interval of an estimate; `None` for an exact count.
+/// The bounds of the 95 % interval of an estimate; `None` for an exact count.
 fn interval(volume: Volume, variance: f64, share: f64) -> Option<(u64, u64)> {
     let range = if volume.objects == 0 && share < 1.0 {
         Estimate::of_none(1.0 / share)
@@ -298,7 +297,7 @@ fn interval(volume: Volume, variance: f64, share: f64) -> Option<(u64, u64)> {
     Some((range.low.round() as u64, range.high.round() as u64))
 }
 
-/// The rows of a dump alone, which has no past.
+/// The rows of a dump alone; a dump contains no freed objects.
 pub fn of_dump(contents: AllContents<'_>) -> Vec<ClassRow> {
     let Some(last) = contents.last() else {
         return Vec::new();
@@ -309,7 +308,7 @@ pub fn of_dump(contents: AllContents<'_>) -> Vec<ClassRow> {
     rows
 }
 
-/// The rows of a dump with loaders apart.
+/// The rows of a dump, split by loader.
 pub fn of_loaders(contents: &[ClassContents]) -> Vec<ClassRow> {
     let row = |class: &ClassContents| ClassRow {
         loader: class.loader.clone(),
@@ -439,7 +438,7 @@ mod tests {
             (50_000, Some(0), None)
         );
         assert_eq!(full[0].sample_percent, 100.0);
-        // One object in 2730, as sampling 64 KiB chooses among those of 24 bytes.
+        // One object in 2730, which is the share of objects of 24 bytes when 64 KiB are sampled.
         let chance = 1.0 / 2730.0;
         let variance = 50_000.0 * (1.0 - chance) / chance;
         let sampled = Delta {
@@ -453,7 +452,7 @@ mod tests {
             "{low} {high}"
         );
         assert!((rows[0].sample_percent - 0.0366).abs() < 0.001);
-        // Nothing seen does not mean that there is nothing.
+        // If no object was sampled, there may still be some.
         let gone = Delta {
             live: Volume::default(),
             variances: [0.0, variance],

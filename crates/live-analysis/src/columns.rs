@@ -1,6 +1,6 @@
 //! Tables about a running program. A column is declared once, in the module that computes its rows: its name, title,
-//! kind and help, and how it follows from a row. The JSON, CSV, web table, page without scripts, terminal table and the
-//! reference are generated from this declaration, so a new column is one entry of one list.
+//! kind, help, and a function from a row to its value. The JSON, CSV, web table, page without JavaScript, terminal
+//! table and the reference are generated from this declaration, so a new column is one entry in one list.
 
 use heap_analysis::objects::describe::Address;
 use serde::ser::SerializeStruct;
@@ -52,12 +52,12 @@ impl Kind {
         !matches!(self, Kind::Detail | Kind::Stack | Kind::Interval)
     }
 
-    /// Whether it has a column of its own where there is little room.
+    /// Whether it is a separate column where space is limited.
     pub fn is_shown(self) -> bool {
         self.is_sorted() && !matches!(self, Kind::Name | Kind::Description)
     }
 
-    /// Whether rows sorted by it rise: texts do, numbers fall.
+    /// Whether the default order is ascending, as for texts; that of numbers is descending.
     pub fn rises(self) -> bool {
         matches!(self, Kind::Name | Kind::Text | Kind::Description)
     }
@@ -66,7 +66,7 @@ impl Kind {
 /// A value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Not known, or without a meaning for this row.
+    /// Unknown, or not applicable to this row.
     None,
     /// A text.
     Text(&'a str),
@@ -78,11 +78,11 @@ pub enum Value<'a> {
     Change(i64),
     /// A fraction.
     Real(f64),
-    /// The ends of an interval.
+    /// The bounds of an interval.
     Interval(u64, u64),
     /// An object of a heap dump.
     Address(Address),
-    /// A live object by its identity hash code, because its address changes.
+    /// A live object by its identity hash code, because its address may change.
     Identity(i32),
 }
 
@@ -113,7 +113,7 @@ impl Value<'_> {
     }
 }
 
-/// Numbers as numbers, before texts as texts.
+/// Compares numbers as numbers, and puts them before texts, which are compared as texts.
 fn texts(a: &str, b: &str) -> Ordering {
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(x), Ok(y)) => x.total_cmp(&y),
@@ -190,7 +190,7 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// A value for other programs: numbers with all digits, bytes in bytes; empty if it is not known.
+/// A value for other programs: numbers with all digits, bytes as a plain number; empty if unknown.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -213,7 +213,7 @@ pub struct Column<R> {
     pub name: &'static str,
     /// Its title where a table is shown.
     pub title: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
     /// What exactly is counted, in a sentence.
     pub help: &'static str,
@@ -265,7 +265,7 @@ impl<R> fmt::Debug for Column<R> {
     }
 }
 
-/// What a page needs to show it.
+/// The data that a page needs to show it.
 impl<R> Serialize for Column<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Column", 6)?;
@@ -281,9 +281,9 @@ impl<R> Serialize for Column<R> {
 
 /// A row of a table.
 pub trait Tabular: Sized + 'static {
-    /// The middle of the name of the schema, `tenure.live.NAME/1`.
+    /// The middle part of the name of the schema, `tenure.live.NAME/1`.
     const SCHEMA: &'static str;
-    /// What the table is, in a sentence.
+    /// A sentence that describes the table.
     const ABOUT: &'static str;
     /// The column that rows are sorted by unless another one is requested.
     const SORT: &'static str;

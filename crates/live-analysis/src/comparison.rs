@@ -1,10 +1,10 @@
-//! What changed between two tables of classes.
+//! Differences between two tables of classes.
 
 use crate::classes::ClassRow;
 use crate::columns::{Column, Kind, Tabular};
 use std::collections::BTreeMap;
 
-/// What became of a class from one table to another.
+/// The difference of a class between two tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Class name.
@@ -21,9 +21,9 @@ pub struct Change {
     pub bytes_after: u64,
     /// Their difference.
     pub bytes_change: i64,
-    /// Difference of the bytes of arrays that they hold, where both tables know them.
+    /// Difference of the bytes of their arrays, if both tables have them.
     pub capacity_bytes_change: Option<i64>,
-    /// Difference of the elements that they hold, where both tables know them.
+    /// Difference of the numbers of their elements, if both tables have them.
     pub size_change: Option<i64>,
 }
 
@@ -98,8 +98,8 @@ fn difference(before: u64, after: u64) -> i64 {
     i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(i64::MAX)
 }
 
-/// Every class of either table whose live objects changed in number, bytes or content. Content is
-/// compared when it is known of both times (`contents`).
+/// Every class of either table whose live objects changed in number, bytes or content. Content is compared if it is
+/// known for both times (`contents`).
 pub fn compare(before: Vec<ClassRow>, after: Vec<ClassRow>, contents: bool) -> Vec<Change> {
     let mut both: BTreeMap<String, [Option<ClassRow>; 2]> = BTreeMap::new();
     for (side, rows) in [before, after].into_iter().enumerate() {
@@ -110,7 +110,7 @@ pub fn compare(before: Vec<ClassRow>, after: Vec<ClassRow>, contents: bool) -> V
     }
     let changes = both.into_iter().map(|(class, sides)| {
         let [a, b] = sides.map(Option::unwrap_or_default);
-        // What is not there holds nothing; what is there without sizes is not known.
+        // A class without live objects has size 0; a class with live objects and without sizes is unknown.
         let known = |row: &ClassRow, value: Option<u64>| match row.live {
             0 => Some(value.unwrap_or(0)),
             _ => value,

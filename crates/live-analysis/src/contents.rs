@@ -1,6 +1,6 @@
-//! How big and how full objects are, by the rules of the Cougaar memory profiler: the size is what
-//! a collection says it holds, the capacity what its arrays have room for. Read from a dump, so no
-//! code of the program runs.
+//! How large and how full objects are, by the rules of the Cougaar memory profiler: the size is the element count in a
+//! collection's own field, the capacity is the number of elements for which its arrays have space. Both are read from a
+//! dump, so no code of the program runs.
 
 use heap_analysis::objects::describe::Address;
 use heap_analysis::objects::fields::field_ref;
@@ -15,21 +15,21 @@ use vmpi::content::{Array, Fields, Fill, fill};
 /// Size and capacity of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// Elements it holds, if it reports this.
+    /// The number of its elements, if it has a field for that.
     pub size: Option<u64>,
-    /// Elements its arrays have room for, if it has arrays.
+    /// The number of elements for which its arrays have space, if it has arrays.
     pub capacity: Option<u64>,
     /// Bytes of these arrays.
     pub capacity_bytes: u64,
 }
 
 impl Content {
-    /// Room that is not used.
+    /// Unused capacity.
     pub fn excess(&self) -> Option<u64> {
         Some(self.capacity?.saturating_sub(self.size?))
     }
 
-    /// Without what the class filters leave out.
+    /// Without the values that the class filters exclude.
     pub fn cut(self, options: &ClassOptions) -> Content {
         Content {
             size: self.size.filter(|_| options.size),
@@ -96,8 +96,8 @@ pub struct ClassContents {
     pub capacity_bytes: u64,
 }
 
-/// Every class of a dump that has reachable objects, by falling shallow bytes; classes of one name
-/// together, or those of each loader alone.
+/// Every class of a dump that has reachable objects, by descending shallow bytes. Classes with the same name are
+/// merged, unless `per_loader` is set.
 pub fn by_class(heap: &Heap, per_loader: bool) -> Vec<ClassContents> {
     let mut rows: FxHashMap<(&str, Option<ObjectId>), ClassContents> = FxHashMap::default();
     for (number, class) in heap.classes().iter().enumerate() {
@@ -141,7 +141,7 @@ pub fn by_class(heap: &Heap, per_loader: bool) -> Vec<ClassContents> {
     rows
 }
 
-/// A loader's class and address: a dump has no other name for most of them.
+/// A loader's class and address, because most loaders have no other name in a dump.
 fn loader_text(heap: &Heap, loader: ObjectId) -> String {
     if loader.is_null() {
         return "(boot loader)".to_owned();
@@ -159,7 +159,7 @@ pub fn content(heap: &Heap, object: ObjIdx) -> Content {
     Content::default()
 }
 
-/// The objects of a dump, for the rule that says how full they are.
+/// The objects of a dump, as input for the rules of size and capacity.
 struct Dumped<'a>(&'a Heap);
 
 impl Dumped<'_> {

@@ -1,38 +1,38 @@
-//! What grows although garbage is collected.
+//! Sites that grow although garbage is collected.
 
 use crate::columns::{Column, Kind, Tabular};
 use crate::history::History;
 use crate::names::stack_text;
 use profile::{NameId, Profile, TraceId, Volume};
 
-/// Collections after which growth is called growth.
+/// The least number of collections after which growth is reported.
 pub const FEWEST_COLLECTIONS: usize = 3;
-/// Share of the steps between collections that must go up.
+/// The share of the steps between collections in which the live objects must increase.
 const RISING: f64 = 0.7;
 
-/// A site whose live objects become more from collection to collection.
+/// A site whose live objects increase from collection to collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growing {
-    /// Class.
+    /// The class.
     pub class: String,
     /// The stack that allocates them, innermost frame first.
     pub stack: Vec<String>,
-    /// Live after the first collection examined.
+    /// Objects live after the first examined collection.
     pub first: u64,
-    /// Live after the last.
+    /// Objects live after the last one.
     pub last: u64,
-    /// Bytes live after the last.
+    /// Bytes live after the last one.
     pub live_bytes: u64,
-    /// Bytes more than after the first.
+    /// Increase in bytes since the first one.
     pub grown_bytes: u64,
     /// Collections examined.
     pub collections: usize,
-    /// Steps between collections that went up, of all.
+    /// The share of the steps between collections in which the live objects increased.
     pub rising_share: f64,
-    /// Since when it has not become less, in milliseconds before the last snapshot: the age that
-    /// what it holds has at least.
+    /// For how long the site has not shrunk, in milliseconds before the last snapshot: its live objects are at least
+    /// that old.
     pub growing_for_ms: u64,
-    /// Bytes per hour, by the line through the collections.
+    /// Bytes per hour, by a line fitted to the values after the collections.
     pub bytes_per_hour: f64,
 }
 
@@ -121,7 +121,7 @@ pub fn growing(profile: &Profile, history: &History, collections: &[u64]) -> Vec
     };
     let times: Vec<u64> = after.iter().map(|n| history.times()[*n]).collect();
     let mut found = Vec::new();
-    // Only what is live now and came after the first collection can have grown.
+    // Only sites with live objects that were allocated after the first collection can have grown.
     for delta in history.range(history.times()[*first], history.times()[*last]) {
         if delta.remaining_bytes() <= 0 {
             continue;
@@ -133,7 +133,7 @@ pub fn growing(profile: &Profile, history: &History, collections: &[u64]) -> Vec
     found
 }
 
-/// The first snapshot after each collection, once.
+/// The first snapshot after each collection, without repetition.
 fn after_collections(times: &[u64], collections: &[u64]) -> Vec<usize> {
     let mut after: Vec<usize> = collections
         .iter()

@@ -1,10 +1,9 @@
-//! What was allocated where, at any time in the past: for each site, its counts whenever they
-//! changed.
+//! Allocations by site, at any time in the past: the counts of each site whenever they changed.
 
 use profile::{NameId, Profile, Sampling, Site, SiteTable, TraceId, Volume};
 use rustc_hash::FxHashMap;
 
-/// Changes kept before every second snapshot is dropped.
+/// The most stored changes; when there are more, every second snapshot is dropped.
 const MOST_CHANGES: usize = 4 << 20;
 
 /// The counts of a site at a snapshot.
@@ -13,7 +12,7 @@ struct Change {
     snapshot: u32,
     live: Volume,
     allocated: Volume,
-    /// Variances of the objects of both, where they are estimates.
+    /// Variances of both numbers of objects, if they are estimates.
     variances: [f64; 2],
 }
 
@@ -24,7 +23,7 @@ struct SiteHistory {
     changes: Vec<Change>,
 }
 
-/// What a site did in a range of time.
+/// The changes of a site in a range of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delta {
     /// Class.
@@ -33,7 +32,7 @@ pub struct Delta {
     pub trace: TraceId,
     /// Allocated in the range.
     pub allocated: Volume,
-    /// Died in the range.
+    /// Freed in the range.
     pub freed: Volume,
     /// Live at its end.
     pub live: Volume,
@@ -44,23 +43,22 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Objects allocated less objects that died: what the range added.
+    /// Objects allocated minus objects freed: what the range added.
     pub fn remaining_objects(&self) -> i64 {
         signed(self.allocated.objects) - signed(self.freed.objects)
     }
 
-    /// Bytes allocated less bytes that died.
+    /// Bytes allocated minus bytes freed.
     pub fn remaining_bytes(&self) -> i64 {
         signed(self.allocated.bytes) - signed(self.freed.bytes)
     }
 
-    /// Whether anything came or went in the range.
+    /// Whether anything was allocated or freed in the range.
     pub fn is_something(&self) -> bool {
         self.allocated != Volume::default() || self.freed != Volume::default()
     }
 
-    /// Leaves what was allocated before the range out of `total`; the part of its variance that this
-    /// has is that of its objects.
+    /// Removes allocations before the range from `total`; its variance is reduced in proportion to the objects.
     pub fn forget_before(&mut self) {
         if self.total.objects > 0 {
             let part = self.allocated.objects as f64 / self.total.objects as f64;
@@ -95,7 +93,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds a snapshot. One at the time of the last replaces it.
+    /// Adds a snapshot. If it has the same time as the last one, it replaces it.
     pub fn push(&mut self, time_ms: u64, table: &SiteTable) {
         if self.times.last() != Some(&time_ms) {
             self.times.push(time_ms);
@@ -139,11 +137,11 @@ impl History {
         }
     }
 
-    /// Drops every second snapshot but the last.
+    /// Drops every second snapshot except the last.
     fn thin(&mut self) {
         let last = self.times.len() as u32 - 1;
         let kept = |n: u32| n.is_multiple_of(2) || n == last;
-        // A change at a dropped snapshot shows at the next kept one.
+        // A change at a dropped snapshot is moved to the next kept one.
         let moved = |n: u32| if kept(n) { n } else { n + 1 };
         let number = |n: u32| n.div_ceil(2);
         self.changes = 0;
@@ -174,7 +172,7 @@ impl History {
         self.times = times.collect();
     }
 
-    /// When the snapshots were taken.
+    /// The times of the snapshots.
     pub fn times(&self) -> &[u64] {
         &self.times
     }
@@ -202,8 +200,8 @@ impl History {
         live
     }
 
-    /// What every site did from the last snapshot at or before `from` (from nothing when there is
-    /// none) to the last one at or before `to`.
+    /// The changes of every site from the last snapshot at or before `from` (from zero if there is none) to the last
+    /// one at or before `to`.
     pub fn range(&self, from: u64, to: u64) -> Vec<Delta> {
         let before = |time: u64| self.times.partition_point(|t| *t <= time) as u32;
         let (begin, end) = (before(from), before(to));
@@ -217,7 +215,7 @@ impl History {
         deltas.filter(|delta| delta.total.objects > 0).collect()
     }
 
-    /// What the sites of some classes allocated, and by when: the first snapshot that has it, in
+    /// The allocations of the sites of some classes, with their times: that of the first snapshot that has them, in
     /// milliseconds since 1970.
     pub fn allocated_at(&self, is_it: impl Fn(NameId) -> bool) -> Vec<(u64, Volume)> {
         let mut found = Vec::new();
@@ -233,8 +231,8 @@ impl History {
         found
     }
 
-    /// What each site allocated in a range as [`History::range`] has it, in order of the snapshots
-    /// that have it first: time, class, stack and volume.
+    /// The allocations of each site in a range, defined as in [`History::range`], in the order of the snapshots that
+    /// have them first: time, class, stack and volume.
     pub fn allocations(&self, from: u64, to: u64) -> Vec<(u64, NameId, TraceId, Volume)> {
         let before = |time: u64| self.times.partition_point(|t| *t <= time) as u32;
         let (begin, end) = (before(from), before(to));
@@ -284,7 +282,7 @@ fn delta(site: &SiteHistory, begin: Option<Change>, end: Option<Change>) -> Delt
         left
     };
     let allocated = less(total, allocated_before);
-    // What was live, and what came, is still live or has died.
+    // Objects that were live before or allocated since are either live or freed.
     let mut freed = live_before;
     freed.add(allocated);
     Delta {
@@ -298,7 +296,7 @@ fn delta(site: &SiteHistory, begin: Option<Change>, end: Option<Change>) -> Delt
     }
 }
 
-/// A profile of a range, for the renderers of profiles: its allocations, and as live what remains.
+/// A profile of a range, for the renderers of profiles: its allocations, and the remaining ones as live.
 pub fn as_profile(source: &Profile, deltas: &[Delta]) -> Profile {
     let mut table = SiteTable::new(Sampling::All);
     for delta in deltas {

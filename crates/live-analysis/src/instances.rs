@@ -1,5 +1,5 @@
-//! The instances of one class: listed in any order, or counted by what they have in common, all of
-//! them or a fair random sample. Here those of a dump, whose values are read from fields.
+//! The instances of one class: listed in any order, or counted by common properties; either all of them or a random
+//! sample. This module handles those of a dump, whose values are read from fields.
 
 use crate::columns::{Column, Kind, Tabular, Value};
 use crate::contents::{Content, content};
@@ -11,31 +11,31 @@ use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
 use vmpi::{ClassOptions, FairSample};
 
-/// What instances of a group have in common.
+/// The property by which instances are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uniq {
     /// The stack that allocated them.
     Stack,
-    /// Their value, as `equals` sees it, where the objects were asked; else as that of strings, boxes
-    /// and the like does.
+    /// Their value: by `equals`, if the program's code was called; otherwise by the rules for strings, boxes and
+    /// similar classes.
     Value,
-    /// Their text, likewise.
+    /// Their text: by `toString`, if the program's code was called; otherwise by the same rules.
     Text,
     /// Java's `hashCode` of strings and numbers.
     HashCode,
     /// Their class and its loader.
     Class,
-    /// Their size in steps of so many.
+    /// Their size in steps of this number.
     Size(u64),
-    /// When they were made.
+    /// Their allocation time.
     Time(Step),
 }
 
-/// Where objects come from: the program, a heap dump, or the recording, which has those that were freed, too.
+/// Sources of objects: the program, a heap dump, or the recording, which also has freed objects.
 pub const SOURCES: [&str; 3] = ["live", "dump", "recording"];
 
 impl Uniq {
-    /// All with the words for them; sizes in steps of one byte.
+    /// All with their keywords; sizes in steps of one byte.
     const ALL: [(&'static str, Self); 10] = [
         ("value", Self::Value),
         ("text", Self::Text),
@@ -48,31 +48,31 @@ impl Uniq {
         ("minute", Self::Time(Step::Minute)),
         ("hour", Self::Time(Step::Hour)),
     ];
-    /// The words for all.
+    /// All keywords.
     pub const WORDS: [&'static str; 10] = words(&Self::ALL);
 
-    /// What a word means.
+    /// The property of a keyword.
     pub fn named(word: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(name, _)| *name == word);
         found.map(|(_, by)| *by)
     }
 }
 
-/// What is asked.
+/// A query.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// Which rows, in which order.
+    /// The requested rows and their order.
     pub page: Page,
     /// Objects to examine; `None` for all.
     pub sample: Option<usize>,
-    /// Characters of a value; 0 for no values.
+    /// The most characters of a value; 0 for no values.
     pub value_limit: usize,
-    /// When they were made, of live ones; `None` for any time.
+    /// For live objects: the range of their allocation time; `None` for any time.
     pub born: Option<Range>,
 }
 
 impl Query {
-    /// Whether an object made then is requested.
+    /// Whether an object with this allocation time is requested.
     pub fn is_of(&self, born_ms: Option<u64>) -> bool {
         let is_in = |range: Range| born_ms.is_some_and(|ms| range.from <= ms && ms <= range.to);
         self.born.is_none_or(is_in)
@@ -84,25 +84,25 @@ impl Query {
 pub struct Instance {
     /// Its address in the dump.
     pub id: Option<Address>,
-    /// Its identity hash code, of a live one.
+    /// For a live object: its identity hash code.
     pub identity: Option<i32>,
-    /// When it was made, in milliseconds since 1970, or a little before.
+    /// Its allocation time, in milliseconds since 1970. It is exact or a little too early.
     pub born_ms: Option<u64>,
-    /// The thread that made it, where that is recorded.
+    /// The thread that allocated it, where that is recorded.
     pub context: Option<String>,
-    /// Serial of the stack that allocated it; 0 when it is not known.
+    /// Serial of the stack that allocated it; 0 if unknown.
     pub trace: u32,
     /// Its size and capacity.
     pub content: Content,
-    /// Its value, or what its `toString` said.
+    /// Its value, or the result of its `toString`.
     pub value: Option<String>,
-    /// Java's `hashCode`, where it follows from the value, or what it said.
+    /// Java's `hashCode`, if it can be computed from the value or was called.
     pub hash: Option<i32>,
-    /// Its place in the order of `compareTo`, if it was asked.
+    /// Its position in the order of `compareTo`, if that was called.
     pub rank: Option<u32>,
-    /// Number that equal objects share, if they were asked.
+    /// A number that equal objects share, if `equals` was called.
     pub group: Option<u32>,
-    /// What its code threw when it was asked.
+    /// The exception that its code threw.
     pub fault: Option<String>,
     /// Frames of its stack, innermost first.
     pub stack: Vec<String>,
@@ -206,23 +206,23 @@ impl Tabular for Instance {
     ];
 }
 
-/// Objects of a class, or groups of them, as they were found.
+/// Objects of a class, or groups of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<R> {
     /// Objects of the class: reachable ones of a dump, live ones that the agent tracks.
     pub objects: u64,
     /// Objects that were examined.
     pub sampled: usize,
-    /// The objects themselves may be asked.
+    /// Whether methods of the objects may be called.
     pub own_code: bool,
-    /// What could not be asked, and why.
+    /// Calls that were not possible, and why.
     pub notes: Vec<String>,
     /// The rows.
     pub rows: Vec<R>,
 }
 
 impl<R> Found<R> {
-    /// Rows about so many objects, of which so many were examined.
+    /// Rows for these numbers of all objects and of examined ones.
     pub fn of((objects, sampled): (u64, usize), rows: Vec<R>) -> Found<R> {
         Found {
             objects,
@@ -237,13 +237,13 @@ impl<R> Found<R> {
 /// A group of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// What they have in common; of a stack its innermost frame.
+    /// Their common property; for a stack its innermost frame.
     pub value: String,
     /// Objects in the sample.
     pub sampled: u64,
-    /// What that stands for among all objects.
+    /// The estimated number among all objects.
     pub estimated: u64,
-    /// The stack that they have in common, innermost frame first.
+    /// Their common stack, innermost frame first.
     pub stack: Vec<String>,
 }
 
@@ -283,15 +283,14 @@ impl Tabular for Group {
     ];
 }
 
-/// The classes of a name.
+/// The classes with a name.
 pub fn classes_named(heap: &Heap, name: &str) -> Vec<ClassIdx> {
     let classes = heap.classes().iter().enumerate();
     let named = classes.filter(|(_, class)| class.name == name);
     named.map(|(n, _)| ClassIdx(n as u32)).collect()
 }
 
-/// The objects of a class, or a sample in which each has the same chance. The same dump gives the
-/// same sample.
+/// The objects of a class, or a sample in which each has the same probability. The same dump gives the same sample.
 fn sample(heap: &Heap, class: &str, most: Option<usize>) -> (u64, Vec<ObjIdx>) {
     let classes = classes_named(heap, class);
     let all = classes.iter().flat_map(|class| heap.objects_of(*class));
@@ -333,7 +332,7 @@ fn java_hash(heap: &Heap, object: ObjIdx) -> Option<i32> {
     }
 }
 
-/// Cuts a text and says how much is missing, as the original did: `abc+12`.
+/// Cuts a text and appends the number of missing characters, as the original did: `abc+12`.
 pub fn cut(text: &str, limit: usize) -> String {
     let length = text.chars().count();
     if length <= limit {
@@ -373,14 +372,14 @@ pub fn list(heap: &Heap, class: &str, query: &Query, options: &ClassOptions) -> 
     Found::of((objects, sampled), rows.collect())
 }
 
-/// Adds to rows of a dump the stacks that allocated their objects.
+/// Adds the stacks that allocated the objects to rows of a dump.
 pub fn add_stacks(heap: &Heap, rows: &mut [Instance]) {
     for row in rows {
         row.stack = trace_frames(heap, hprof::Serial(row.trace));
     }
 }
 
-/// Counts objects by what they have in common.
+/// Counts objects by a common property.
 pub fn groups(heap: &Heap, class: &str, uniq: Uniq, query: &Query) -> Found<Group> {
     let (objects, chosen) = sample(heap, class, query.sample);
     let sampled = chosen.len();
@@ -441,7 +440,7 @@ pub fn group_by(
     counted(counts, looked_at, uniq)
 }
 
-/// The groups; so many objects there are, and so many were examined.
+/// The groups, given the numbers of all objects and of examined ones.
 fn counted(
     counts: FxHashMap<String, u64>,
     (objects, sampled): (u64, usize),

@@ -1,5 +1,5 @@
-//! Answers about a running program: pure functions from recordings (`profile`), heap dumps (`heap-graph`) and
-//! observations (`jvm-observe`) to plain data. Nothing here knows a session, an address or a terminal.
+//! Analyses of a running program: pure functions from recordings (`profile`), heap dumps (`heap-graph`) and
+//! observations (`jvm-observe`) to plain data. This crate does not depend on sessions, addresses or terminals.
 //!
 //! ```
 //! use live_analysis::history::History;
@@ -10,9 +10,10 @@
 //! assert!(history.range(Range::ALL.from, Range::ALL.to).is_empty());
 //! ```
 //!
-//! In reading order: [`range`]; [`columns`] and [`table`] (what a table is); the timeline: [`metrics`], [`sampler`] (from observations to rows), [`timeline`]; what was
-//! recorded: [`names`], [`history`] (every site at any time), [`class_filters`], [`allocations`], [`allocation_times`], [`samples`],
-//! [`growth`], [`references`]; classes and their objects: [`contents`] and [`sizes`] (how big and how full; [`origin`] says from where), [`classes`],
+//! In reading order: [`range`]; [`columns`] and [`table`] (how a table is defined); the timeline: [`metrics`],
+//! [`sampler`] (from observations to rows), [`timeline`]; the recording: [`names`], [`history`] (every site at any
+//! time), [`class_filters`], [`allocations`], [`allocation_times`], [`samples`], [`growth`], [`references`]; classes
+//! and their objects: [`contents`] and [`sizes`] (how large and how full; [`origin`] states the source), [`classes`],
 //! [`comparison`], [`instances`] (of a dump) and [`listed`] (live ones); [`savings`].
 
 pub mod allocation_times;

@@ -1,4 +1,4 @@
-//! The live instances of a class as the agent lists them: arranged, paged, and counted by what they have in common.
+//! The live instances of a class as the agent lists them: sorted, paged, and counted by common properties.
 
 use crate::contents::Content;
 use crate::instances::{Found, Group, Instance, Query, Uniq, group_by};
@@ -14,7 +14,7 @@ use vmpi::instances::ListedObject;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excluded;
 
-/// The stacks of a profile by the numbers that the agent gives them.
+/// The stacks of a profile by the agent's numbers.
 fn by_serial(profile: &Profile) -> FxHashMap<u32, TraceId> {
     let traces = profile.stacks.traces();
     traces
@@ -22,7 +22,7 @@ fn by_serial(profile: &Profile) -> FxHashMap<u32, TraceId> {
         .collect()
 }
 
-/// Adds to rows the threads that made their objects, where that was recorded.
+/// Adds the allocating threads to rows, where they are recorded.
 pub fn add_contexts(profile: &Profile, rows: &mut [Instance]) {
     let traces = by_serial(profile);
     for row in rows {
@@ -31,7 +31,7 @@ pub fn add_contexts(profile: &Profile, rows: &mut [Instance]) {
     }
 }
 
-/// What holds for the class, by the agent; what every one of several of that name is examined for.
+/// The agent's options for the class; if several classes have that name, what is examined of all of them.
 fn options(listing: &Listing) -> Result<ClassOptions, Excluded> {
     let known = listing.classes.iter().filter_map(|class| class.options);
     let both = |a: ClassOptions, b: ClassOptions| ClassOptions {
@@ -88,7 +88,7 @@ fn rows_of(
         .collect()
 }
 
-/// Whether objects can be chosen by allocation time; a note says that they cannot.
+/// Whether objects can be selected by allocation time; if not, adds a note.
 fn has_allocation_times(listing: &mut Listing, options: &ClassOptions, query: &Query) -> bool {
     if !options.time && query.born.is_some() {
         let note = "when these objects were made is not recorded: those of all time are here";
@@ -97,10 +97,10 @@ fn has_allocation_times(listing: &mut Listing, options: &ClassOptions, query: &Q
     options.time
 }
 
-/// The live instances of a class that were allocated when a query says.
+/// The live instances of a class that match the allocation times of a query.
 ///
 /// # Errors
-/// When the class filters exclude the class.
+/// The class filters exclude the class.
 pub fn list(
     profile: Option<&Profile>,
     query: &Query,
@@ -124,10 +124,10 @@ fn found<R>(listing: Listing, sampled: usize, rows: Vec<R>) -> Found<R> {
     }
 }
 
-/// The live instances of a class, counted by what they have in common.
+/// The live instances of a class, counted by a common property.
 ///
 /// # Errors
-/// As of [`list`].
+/// Those of [`list`].
 pub fn groups(
     profile: Option<&Profile>,
     (class, uniq): (&str, Uniq),
@@ -144,7 +144,7 @@ pub fn groups(
     let rows = rows_of(profile, objects, &options);
     let sampled = rows.len();
     let has_allocation_times = has_allocation_times(&mut listing, &options, query);
-    // Of equal objects the first one says what they are.
+    // The text of the first of several equal objects describes them all.
     let mut values: FxHashMap<u32, String> = FxHashMap::default();
     let keys = rows
         .into_iter()
@@ -191,7 +191,7 @@ fn loader(listing: &Listing, row: &ListedObject) -> String {
     class.map(|class| class.loader.clone()).unwrap_or_default()
 }
 
-/// The text of an object, or what stands for it.
+/// The text of an object, or a replacement for it.
 fn name_of(row: &Instance) -> String {
     match &row.value {
         Some(text) => text.clone(),

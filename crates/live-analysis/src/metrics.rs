@@ -1,4 +1,4 @@
-//! What the timeline measures: one row of numbers per tick, in the order of this table.
+//! The metrics of the timeline: one row of numbers per tick, in the order of this table.
 
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ const fn metric(
     }
 }
 
-/// A category of memory: of `resident`, or of what the VM `tracks`.
+/// A category of memory: a part of `resident`, or of the memory that the VM `tracks`.
 const fn category(
     name: &'static str,
     title: &'static str,
@@ -61,7 +61,7 @@ const fn category(
     }
 }
 
-/// All metrics; the index is that of [`Row`].
+/// All metrics; a [`Row`] has its values at the same indices.
 pub const METRICS: [MetricInfo; COUNT] = [
     metric("eden_bytes", "Eden", Unit::Bytes, "heap"),
     metric("survivor_bytes", "Survivor", Unit::Bytes, "heap"),
@@ -190,17 +190,17 @@ pub fn index(name: &str) -> Option<usize> {
     METRICS.iter().position(|metric| metric.name == name)
 }
 
-/// The metrics at one moment.
+/// The metrics at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// Values; not a number where one is not known.
+    /// Values; NaN if unknown.
     pub values: [f64; COUNT],
 }
 
 impl Row {
-    /// A row in which nothing is known.
+    /// A row without known values.
     pub fn new(time_ms: u64) -> Row {
         Row {
             time_ms,
@@ -208,7 +208,7 @@ impl Row {
         }
     }
 
-    /// Sets a value by name; a name that is not in the table sets nothing.
+    /// Sets a value by name; an unknown name has no effect.
     pub fn set(&mut self, name: &str, value: f64) {
         if let Some(at) = index(name) {
             self.values[at] = value;
@@ -221,12 +221,12 @@ impl Row {
         value.is_finite().then_some(value)
     }
 
-    /// Whether anything is known.
+    /// Whether any value is known.
     pub fn is_known(&self) -> bool {
         self.values.iter().any(|value| value.is_finite())
     }
 
-    /// One row for several: amounts by their mean over what is known, at the time of the last.
+    /// Merges several rows into one: the mean of the known values, at the time of the last row.
     pub fn merge(rows: &[Row]) -> Option<Row> {
         let mut merged = Row::new(rows.last()?.time_ms);
         for (at, value) in merged.values.iter_mut().enumerate() {
@@ -250,7 +250,7 @@ impl Serialize for Row {
         let mut seq = serializer.serialize_seq(Some(COUNT + 1))?;
         seq.serialize_element(&self.time_ms)?;
         for value in self.values {
-            // Three decimals are more than any of them is worth.
+            // Three decimals are more than the accuracy of any value.
             let value = value.is_finite().then(|| (value * 1000.0).round() / 1000.0);
             seq.serialize_element(&value)?;
         }

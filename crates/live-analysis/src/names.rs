@@ -27,20 +27,20 @@ pub fn stack_text(profile: &Profile, trace: TraceId) -> Vec<String> {
     frames.map(|frame| frame_text(profile, *frame)).collect()
 }
 
-/// The package of a class: all of the name before the last dot, for arrays of their elements.
+/// The package of a class: the name before the last dot; for arrays, that of their elements.
 pub fn package(class: &str) -> &str {
     class
         .rsplit_once('.')
         .map_or("(no package)", |(package, _)| package)
 }
 
-/// The named module of a class; empty for none, `None` if it is not known.
+/// The named module of a class; empty for none, `None` if unknown.
 pub fn module(profile: &Profile, class: NameId) -> Option<&str> {
     let place = profile.places.get(class)?;
     Some(profile.names.get(place.module))
 }
 
-/// Loader and module of a class, in words.
+/// Loader and module of a class, as text.
 pub fn place(profile: &Profile, class: NameId) -> (String, String) {
     let Some(place) = profile.places.get(class) else {
         return ("(not known)".to_owned(), "(not known)".to_owned());
@@ -53,10 +53,10 @@ pub fn place(profile: &Profile, class: NameId) -> (String, String) {
     (loader, text(place.module, "(no named module)"))
 }
 
-/// In the place of a thread that is not recorded.
+/// Shown instead of a thread that is not recorded.
 pub const NO_CONTEXT: &str = "(not recorded)";
 
-/// The thread that allocated at a trace, with its group, where that was recorded.
+/// The thread that allocated at a trace, with its group, where that is recorded.
 pub fn context(profile: &Profile, trace: TraceId) -> Option<String> {
     let serial = profile.stacks.key(trace).thread?;
     Some(thread_text(profile, serial.0))
@@ -72,7 +72,7 @@ pub fn thread_text(profile: &Profile, serial: u32) -> String {
         profile.names.get(thread.group),
     );
     match (name, group) {
-        // There can be any number of them, and those of one name are one.
+        // There can be any number of virtual threads, so those with the same name are merged.
         ("", "VirtualThreads") => "virtual threads without a name".to_owned(),
         (name, "VirtualThreads") => format!("{name} (virtual threads)"),
         (name, "") => name.to_owned(),

@@ -1,4 +1,4 @@
-//! Where the sizes and capacities of a table were read.
+//! The source of the sizes and capacities of a table.
 
 use serde::Serialize;
 

@@ -23,7 +23,7 @@ impl Range {
 /// Steps of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// As it is known: of what the recording has counted, to about two seconds.
+    /// As exact as the data: about two seconds for the counts of a recording.
     Snapshot,
     /// Seconds.
     Second,
@@ -34,7 +34,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The beginning of the step that a time is in, in milliseconds since 1970.
+    /// The beginning of the step that contains a time, in milliseconds since 1970.
     pub(crate) fn begin(self, time_ms: u64) -> u64 {
         let length = match self {
             Step::Snapshot => 1,
@@ -46,7 +46,7 @@ impl Step {
     }
 }
 
-/// The step that a time is in, in words.
+/// The step that contains a time, as text.
 pub fn time_text(step: Step, time_ms: u64) -> String {
     let begin = step.begin(time_ms);
     match step {

@@ -1,4 +1,5 @@
-//! Global references of native code: how many there are, which code made them, and what they hold in a heap dump.
+//! Global references of native code: how many there are, which code created them, and which objects of a heap dump they
+//! keep alive.
 
 use crate::columns::{Column, Kind, Tabular};
 use crate::history::{Delta, History};
@@ -9,17 +10,17 @@ use hprof::ObjectId;
 use profile::{NameId, Profile, Reference, ReferenceTable, Site, SiteTable, TraceId, Volume};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What native code held when a dump was taken: reference, class and stack of each.
+/// The references of native code when a dump was taken: reference, class and stack of each.
 pub type Held = Vec<(u64, NameId, TraceId)>;
 
-/// The objects that references of one class and stack hold in a dump.
+/// The objects in a dump that references of one class and stack refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
     /// Distinct objects.
     pub objects: u64,
     /// Their shallow bytes.
     pub shallow: u64,
-    /// Bytes that would go with them: retained sizes, each object counted once.
+    /// Bytes that would be freed with them: retained sizes, each object counted once.
     pub retained: u64,
 }
 
@@ -33,25 +34,25 @@ pub struct Row {
     pub name: String,
     /// `global` or `weak`.
     pub kind: &'static str,
-    /// Made in the range.
+    /// Created in the range.
     pub created: u64,
     /// Deleted by the program in the range.
     pub deleted: u64,
     /// Those that existed at its end.
     pub remaining: u64,
-    /// Weak ones that exist now and whose objects are gone.
+    /// Existing weak ones whose objects were freed.
     pub cleared: u64,
-    /// Shallow bytes of their objects when they were made, one for each reference.
+    /// Shallow bytes of their objects at creation, once per reference.
     pub bytes: u64,
-    /// Milliseconds since the oldest that exists was made.
+    /// Milliseconds since the oldest existing one was created.
     pub oldest_ms: u64,
-    /// Name of the thread that made the last.
+    /// Name of the thread that created the last one.
     pub thread: String,
-    /// Distinct objects they hold in the dump; unknown without one, and for weak ones.
+    /// Distinct objects that they refer to in the dump; unknown without a dump, and for weak ones.
     pub held: Option<u64>,
-    /// Bytes that these retain.
+    /// Bytes that these objects retain.
     pub retained: Option<u64>,
-    /// The frames that made them, innermost first.
+    /// The stack that created them, innermost frame first.
     pub stack: Vec<String>,
 }
 
@@ -143,7 +144,7 @@ impl Tabular for Row {
     ];
 }
 
-/// What exists now, as it is kept with a dump.
+/// The references that exist now, which are stored with a dump.
 pub fn held(profile: &Profile) -> Held {
     let Some(table) = &profile.references else {
         return Held::new();
@@ -155,11 +156,11 @@ pub fn held(profile: &Profile) -> Held {
     table.handles.iter().filter_map(of).collect()
 }
 
-/// The objects that are roots of a dump, by the reference that makes them roots.
+/// The roots of a dump, by the reference that makes them roots.
 pub type Roots = FxHashMap<u64, ObjectId>;
 
-/// What each class and stack holds. A reference counts where its object in the dump is of the
-/// class it was made for: another may have got its place meanwhile.
+/// The objects that the references of each class and stack refer to. A reference counts only if its object in the dump
+/// has the recorded class, because another reference may use its slot by now.
 pub fn holdings(
     heap: &Heap,
     roots: &Roots,
@@ -181,7 +182,7 @@ pub fn holdings(
         for object in set {
             sum.objects += 1;
             sum.shallow += heap.shallow(*object).0;
-            // Roots are not below each other in the dominator tree.
+            // No root is below another one in the dominator tree.
             sum.retained += heap.retained(*object).0;
         }
         sum
@@ -189,7 +190,7 @@ pub fn holdings(
     sets.iter().map(|(key, set)| (*key, sum(set))).collect()
 }
 
-/// References of one kind as sites, whose history is then that of references.
+/// References of one kind as sites, so that [`crate::history`] can store their history.
 pub fn as_sites(table: &ReferenceTable, weak: bool) -> SiteTable {
     let mut sites = SiteTable::default();
     for row in table.rows.iter().filter(|row| row.weak == weak) {
@@ -207,8 +208,7 @@ pub fn as_sites(table: &ReferenceTable, weak: bool) -> SiteTable {
     sites
 }
 
-/// The rows of which something came or went in the range, each with what it counts; `made` are the histories of global
-/// and of weak references.
+/// The rows with references created or deleted in the range; `made` are the histories of global and of weak references.
 pub fn rows(
     profile: &Profile,
     table: &ReferenceTable,
@@ -229,7 +229,7 @@ pub fn rows(
     table.rows.iter().filter_map(row).collect()
 }
 
-/// Adds to the rows of global references what they hold in a dump.
+/// Adds the objects in a dump to the rows of global references.
 pub fn add_holdings(
     rows: &mut [(Reference, Row)],
     holdings: &FxHashMap<(NameId, TraceId), Holding>,

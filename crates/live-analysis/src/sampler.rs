@@ -1,4 +1,4 @@
-//! From the counters of a VM to rows of the timeline, and collections to events.
+//! Converts the counters of a VM to rows of the timeline, and collections to events.
 
 use crate::metrics::Row;
 use crate::timeline::EventKind;
@@ -9,42 +9,42 @@ use jvm_observe::resident::Resident;
 use serde::{Deserialize, Serialize};
 use vm_image::container::Container;
 
-/// Collectors a VM may have counters of.
+/// The most collectors of which a VM has counters.
 const COLLECTORS: usize = 4;
 
-/// Memory by category, as last asked.
+/// Memory by category, as of the last query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What the VM tracks, with `-XX:NativeMemoryTracking`.
+    /// Memory that the VM tracks, with `-XX:NativeMemoryTracking`.
     pub tracked: Option<NativeMemory>,
-    /// What is resident; none where the VM does not say where its heap is.
+    /// Resident memory; `None` if the VM does not report the position of its heap.
     pub resident: Option<Resident>,
 }
 
-/// Turns what was read at each tick into a row, knowing the tick before.
+/// Converts the values that each tick reads into a row, using the previous tick.
 #[derive(Clone, Debug, Default)]
 pub struct Sampler {
     before: Option<Reading>,
-    /// What collectors had done when someone last looked, before this began.
+    /// The collectors' state when another sampler ended.
     earlier: Option<Collectors>,
 }
 
-/// What one tick read.
+/// The values that one tick reads.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// The system's view.
+    /// The values of the operating system.
     pub process: Process,
     /// The limit of its container, if it has one.
     pub container: Option<Container>,
-    /// The VM's counters; none with `-XX:-UsePerfData`.
+    /// The VM's counters; `None` with `-XX:-UsePerfData`.
     pub counters: Option<Counters>,
-    /// Memory by category, as last asked.
+    /// Memory by category, as of the last query.
     pub memory: Memory,
 }
 
-/// Live and tracked objects and bytes, as the agent last said.
+/// Live and tracked objects and bytes, as the agent last reported them.
 pub type Tracked = Option<(u64, u64)>;
 
 /// What one collector has done since the VM began.
@@ -56,7 +56,7 @@ pub struct Done {
     pub time: i64,
 }
 
-/// What the collectors of a VM have done since it began.
+/// The counts of all collectors of a VM since it began.
 pub type Collectors = [Done; COLLECTORS];
 
 impl Sampler {
@@ -68,12 +68,12 @@ impl Sampler {
         }
     }
 
-    /// What the collectors had done at the last tick; none without counters.
+    /// The collectors' counts at the last tick; `None` without counters.
     pub fn collectors(&self) -> Option<Collectors> {
         Some(done(self.before.as_ref()?.counters.as_ref()?))
     }
 
-    /// The row of a reading, and the collections since the reading before.
+    /// The row of a reading, and the collections since the previous one.
     pub fn tick(&mut self, reading: Reading, tracked: Tracked) -> (Row, Vec<EventKind>) {
         let mut row = Row::new(reading.time_ms);
         let process = reading.process;
@@ -174,7 +174,7 @@ fn set_levels(row: &mut Row, counters: &Counters) {
             row.set(name, value as f64);
         }
     };
-    // G1 fills these in at its first collection; until then nothing is known of them.
+    // G1 sets these counters at its first collection; until then they are unknown.
     if [eden, survivor, old].iter().flatten().any(|used| *used > 0) {
         set("eden_bytes", eden);
         set("survivor_bytes", survivor);
@@ -224,8 +224,8 @@ fn set_rates(row: &mut Row, old: &Counters, new: &Counters, seconds: f64) {
     }
 }
 
-/// Bytes allocated between two readings, by the fill of eden. When a collection emptied it in
-/// between, what was free before counts as filled; with several collections that is a lower bound.
+/// Bytes allocated between two readings, by the use of eden. If a collection emptied it in between, the space that was
+/// free before counts as filled; with several collections this is a lower bound.
 fn allocated(old: &Counters, new: &Counters) -> Option<i64> {
     let eden = |counters: &Counters, what: &str| {
         counters.number(&format!("sun.gc.generation.0.space.0.{what}"))

@@ -3,7 +3,7 @@
 use crate::history::Delta;
 use profile::{Cost, CostTable, NameId, Profile, SampleTable, Sampling, Site, SiteTable, Volume};
 
-/// The samples so far as a table whose history can be kept.
+/// The samples so far as a table of sites, so that [`crate::history`] can store their history.
 pub fn as_sites(table: &SampleTable, period_ns: u64) -> SiteTable {
     let mut sites = SiteTable::new(Sampling::All);
     for (trace, samples) in table.rows() {
@@ -20,7 +20,7 @@ pub fn as_sites(table: &SampleTable, period_ns: u64) -> SiteTable {
     sites
 }
 
-/// The samples of a range as a profile of their own.
+/// The samples of a range as a separate profile.
 pub fn as_profile(source: &Profile, deltas: &[Delta], period_ns: u64) -> Profile {
     let (mut samples, mut costs) = (SampleTable::new(period_ns), CostTable::default());
     for delta in deltas {

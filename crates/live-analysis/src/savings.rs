@@ -1,27 +1,27 @@
-//! What could be saved: the waste of a heap dump, by class and allocating stack.
+//! Possible savings: the waste of a heap dump, by class and allocating stack.
 
 use crate::columns::{Column, Kind, Tabular};
 use heap_analysis::objects::readable::grouped;
 use heap_analysis::waste::{WasteKind, WasteOptions, WasteSite, waste};
 use heap_graph::{Control, Heap, HeapError};
 
-/// What savings are grouped by: class and allocating stack, or the kind of waste.
+/// Groupings of savings: by class and allocating stack, or by kind of waste.
 pub const GROUPS: [&str; 2] = ["site", "kind"];
 
-/// Memory that need not be used, of one kind, and of one class and allocating stack.
+/// Memory that could be saved, of one kind, and of one class and allocating stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saving {
-    /// The class; of a whole kind its name in words.
+    /// The class; for the sum of a kind its name as text.
     pub name: String,
     /// The kind, as in [`WasteKind`].
     pub kind: &'static str,
-    /// What, in words; of a class.
+    /// For a class: a description.
     pub what: Option<String>,
-    /// Objects concerned.
+    /// The number of these objects.
     pub objects: u64,
     /// Bytes to save.
     pub bytes: u64,
-    /// The stack that allocated them, innermost frame first; empty when the dump knows none.
+    /// The stack that allocated them, innermost frame first; empty if the dump does not have it.
     pub stack: Vec<String>,
 }
 
@@ -76,19 +76,19 @@ impl Tabular for Saving {
     ];
 }
 
-/// What a dump shows as waste.
+/// The waste in a dump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Savings {
-    /// Every kind of waste; kinds overlap, so their sum is no total.
+    /// Every kind of waste; kinds overlap, so their sum is not a total.
     pub kinds: Vec<Saving>,
     /// The largest by class and stack.
     pub sites: Vec<Saving>,
 }
 
-/// What a dump shows as waste, each by falling bytes.
+/// The waste in a dump, by descending bytes.
 ///
 /// # Errors
-/// When the dump cannot be read.
+/// The dump cannot be read.
 pub fn savings(heap: &Heap, limit: usize) -> Result<Savings, HeapError> {
     let options = WasteOptions {
         top: Some(limit),

@@ -1,4 +1,4 @@
-//! How big and how full the live objects of each class are, as the agent has read it in the program.
+//! How large and how full the live objects of each class are, as read by the agent in the program.
 
 use crate::classes::{Apart, ClassRow, Measure};
 use crate::names::{NO_CONTEXT, context, place};
@@ -21,9 +21,9 @@ struct Sums {
 pub struct Reading<'a> {
     /// Its rows.
     pub fills: &'a Fills,
-    /// Greatest size and capacity in any reading, by class and stack.
+    /// The largest size and capacity in any reading, by class and stack.
     pub ever: &'a FxHashMap<Site, [u64; 2]>,
-    /// Class and stack of the profile, by the agent's numbers.
+    /// Converts the agent's numbers to class and stack of the profile.
     pub site: &'a dyn Fn(Site) -> (NameId, Option<TraceId>),
 }
 
@@ -71,7 +71,7 @@ fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// The ends of the 95 % interval of an estimated sum.
+/// The bounds of the 95 % interval of an estimated sum.
 fn interval(sum: &Sum) -> Option<(u64, u64)> {
     (sum.variance > 0.0).then(|| {
         let range = Estimate::of_sum(sum.sum, sum.variance);
@@ -79,7 +79,7 @@ fn interval(sum: &Sum) -> Option<(u64, u64)> {
     })
 }
 
-/// The columns of a sum. A sum of no objects shows the greatest value that there ever was.
+/// The columns of a sum. If there are no objects, it shows only the largest value so far.
 fn measure(sum: &Sum, max_ever: u64) -> Option<Measure> {
     if sum.is_empty() && max_ever == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! A page of a table: rows with the columns that they declare ([`crate::columns`]), sorted and cut, and its JSON.
+//! A page of a table: rows with their declared columns ([`crate::columns`]), sorted and cut, and its JSON.
 
 use crate::columns::{Column, Kind, Tabular, Value};
 use crate::origin::Source;
@@ -8,20 +8,20 @@ use serde::ser::{SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Which rows of a table are requested, in which order.
+/// The requested rows of a table and their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The column to sort by: texts rise, numbers fall. Empty for the table's own.
+    /// The column to sort by: texts ascending, numbers descending. Empty for the table's default.
     pub sort: String,
-    /// The other way round.
+    /// Reverses the order.
     pub up: bool,
-    /// Number of the first row.
+    /// Index of the first row.
     pub offset: usize,
     /// Number of rows.
     pub limit: usize,
 }
 
-/// The words of a list that names the values of a parameter.
+/// The keywords of a list of parameter values.
 pub(crate) const fn words<T, const N: usize>(named: &[(&'static str, T); N]) -> [&'static str; N] {
     let (mut words, mut at) = ([""; N], 0);
     while at < N {
@@ -31,7 +31,7 @@ pub(crate) const fn words<T, const N: usize>(named: &[(&'static str, T); N]) -> 
     words
 }
 
-/// A table has no column of this name, or cannot be sorted by it.
+/// A table has no column with this name, or cannot be sorted by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownColumn {
     name: String,
@@ -65,7 +65,7 @@ fn sorted_by<'c, R>(columns: &'c [Column<R>], name: &str) -> Result<&'c Column<R
     })
 }
 
-/// The objects that the rows of a table are, or count.
+/// The number of objects behind the rows of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
     /// Their class.
@@ -84,43 +84,43 @@ pub struct Table<R: 'static> {
     pub columns: &'static [Column<R>],
     /// Name of the schema.
     pub schema: &'static str,
-    /// The range; `None` where it has no meaning.
+    /// The range; `None` if it does not apply.
     pub range: Option<Range>,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub source: &'static str,
-    /// Where sizes and capacities come from, if there are some.
+    /// The source of sizes and capacities, if there are any.
     pub sizes: Option<Source>,
     /// Number of the heap dump that the rows are from.
     pub dump: Option<usize>,
-    /// Garbage collections that were examined, where these matter.
+    /// The number of garbage collections that were examined, if the table depends on them.
     pub collections: Option<usize>,
-    /// The objects that were examined, of a table about one class.
+    /// For a table about one class: the number of objects behind it.
     pub examined: Option<Examined>,
-    /// What could not be found out, and why.
+    /// Data that could not be obtained, and why.
     pub notes: Vec<String>,
-    /// Rows in all.
+    /// The total number of rows.
     pub count: usize,
-    /// Number of the first row given.
+    /// Index of the first row on the page.
     pub offset: usize,
-    /// The sum of all rows, where it has a meaning.
+    /// The sum of all rows, if it is meaningful.
     pub total: Option<R>,
     /// The rows.
     pub rows: Vec<R>,
 }
 
 impl<R: Tabular> Table<R> {
-    /// Sorts rows and takes those of a page.
+    /// Sorts rows and keeps those of a page.
     ///
     /// # Errors
-    /// When there is no such column to sort by.
+    /// There is no such column to sort by.
     pub fn page(source: &'static str, rows: Vec<R>, page: &Page) -> Result<Self, UnknownColumn> {
         Table::with_columns(R::COLUMNS, source, rows, page)
     }
 
-    /// The same with other columns.
+    /// As [`Table::page`], with other columns.
     ///
     /// # Errors
-    /// When there is no such column to sort by.
+    /// There is no such column to sort by.
     pub fn with_columns(
         columns: &'static [Column<R>],
         source: &'static str,
@@ -166,7 +166,7 @@ impl<R: Tabular> Table<R> {
     }
 }
 
-/// A row as JSON: a field for each column.
+/// A row as JSON: one field per column.
 #[derive(Debug)]
 pub struct Fields<'a, R: 'static> {
     /// The columns.
@@ -207,7 +207,7 @@ fn field(name: &'static str, object: &str) -> Option<&'static str> {
     name.strip_prefix(object)?.strip_prefix('.')
 }
 
-/// Columns with names that begin alike are one object of the JSON.
+/// Columns whose names begin with the same part and a dot are one object of the JSON.
 struct Object<'a, R> {
     name: &'a str,
     columns: &'a [Column<R>],

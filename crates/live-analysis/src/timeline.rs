@@ -1,17 +1,17 @@
-//! The past of a program in bounded memory: recent rows as they were measured, older ones merged,
-//! and what happened in between.
+//! The past of a program in limited memory: recent rows as they were measured, older ones merged, and the events in
+//! between.
 
 use crate::metrics::Row;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Rows kept per level.
+/// The most rows per level.
 const ROWS: usize = 4096;
-/// Rows of one level that become one of the next.
+/// Rows of one level that are merged into one of the next.
 const FACTOR: usize = 8;
-/// Levels: with four ticks a second the last one reaches back for six days.
+/// The number of levels: with four ticks a second the last one covers six days.
 const LEVELS: usize = 4;
-/// Events kept.
+/// The most stored events.
 const EVENTS: usize = 20_000;
 
 /// Something that happened.
@@ -52,14 +52,14 @@ pub enum EventKind {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     levels: [VecDeque<Row>; LEVELS],
-    /// Rows of each level not merged into the next yet.
+    /// Rows of each level that are not merged into the next one yet.
     waiting: [Vec<Row>; LEVELS],
     events: VecDeque<Event>,
     next_event: u64,
 }
 
 impl Timeline {
-    /// Adds a row; time does not go back.
+    /// Adds a row; its time must not be before that of the last row.
     pub fn push(&mut self, row: Row) {
         let mut row = row;
         for level in 0..LEVELS {
@@ -77,7 +77,7 @@ impl Timeline {
         }
     }
 
-    /// Notes that nothing was measured from then until the next row: a row in which nothing is known, on every
+    /// Records that nothing was measured from this time until the next row: adds a row without known values on every
     /// level, so that nothing before it is merged with anything after it.
     pub fn interrupt(&mut self, time_ms: u64) {
         let gap = Row::new(time_ms);
@@ -92,7 +92,7 @@ impl Timeline {
         }
     }
 
-    /// Adds an event and gives its number.
+    /// Adds an event and returns its number.
     pub fn mark(&mut self, time_ms: u64, kind: EventKind) -> u64 {
         if self.events.len() == EVENTS {
             self.events.pop_front();
@@ -114,8 +114,8 @@ impl Timeline {
         self.levels[0].range(from..)
     }
 
-    /// The rows from `from` to `to`, at most about `points`: from the finest level that reaches
-    /// back so far, merged further if there are too many.
+    /// The rows from `from` to `to`, at most about `points`: from the finest level that covers the range, merged
+    /// further if there are too many.
     pub fn rows(&self, from: u64, to: u64, points: usize) -> Vec<Row> {
         let points = points.max(2);
         let reaches = |level: &VecDeque<Row>| {
@@ -151,7 +151,7 @@ impl Timeline {
     }
 }
 
-/// Puts a row at the end of a level; the oldest goes.
+/// Appends a row to a level; the oldest one is removed if the level is full.
 fn keep(level: &mut VecDeque<Row>, row: Row) {
     if level.len() == ROWS {
         level.pop_front();
@@ -206,7 +206,7 @@ mod tests {
         let all = timeline.rows(0, u64::MAX, 500);
         assert!(all.len() <= 500 && all.len() > 100, "{}", all.len());
         assert!(all[0].time_ms < 250 * 8 * 8 * 100);
-        // A merged row is the mean of what it stands for.
+        // A merged row is the mean of its rows.
         for pair in all.windows(2) {
             let (earlier, later) = (pair[0].get("eden_bytes"), pair[1].get("eden_bytes"));
             assert!(earlier < later);
