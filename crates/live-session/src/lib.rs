@@ -1,10 +1,10 @@
-//! A watched program. It is observed from outside (`jvm-observe`); only a recording of allocations loads
-//! the agent, when the user requests one.
+//! A watched program. It is observed from outside (`jvm-observe`); the agent is loaded only for a recording that the
+//! user requests.
 //!
-//! What the agent and the VM send falls through four folders: [`recording`] takes it in and keeps it up to date in one
-//! [`Live`] for each program; [`persist`] writes it down, for a session that comes later and as tables for the user;
-//! [`dumps`] has the heap dumps; and [`answers`] reads the parameters of a question, and asks a function of `live-analysis`
-//! with the data that it needs. Pages, terminals and tools give the answer its form. [`clock`] is the time of day.
+//! Data of the agent and the VM passes through four modules: [`recording`] receives it and stores it in one [`Live`]
+//! per program; [`persist`] writes it to disk, for a later session and as tables for the user; [`dumps`] manages the
+//! heap dumps; and [`answers`] parses the parameters of a request and calls a function of `live-analysis` with the data
+//! that it needs. Pages, terminals and tools format the answer. [`clock`] returns the time of day.
 
 pub mod answers;
 pub mod clock;

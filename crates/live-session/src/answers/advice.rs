@@ -1,4 +1,4 @@
-//! What to fix: what grows in a recording, and what a heap dump shows that could be saved.
+//! What to fix: growing sites of a recording, and possible savings in a heap dump.
 
 use super::tables::{pattern, range, table};
 use crate::recording::state::Live;
@@ -9,10 +9,10 @@ use live_analysis::timeline::EventKind;
 use requests::Fault;
 use requests::Params;
 
-/// The sites that grow over the garbage collections of the range.
+/// The sites that grow from one garbage collection of the range to the next.
 ///
 /// # Errors
-/// When a parameter is wrong.
+/// A parameter is wrong.
 pub fn growth(live: &Live, params: &Params) -> Result<Table<Growing>, Fault> {
     let (range, pattern) = (range(params)?, pattern(params)?);
     let events = live.timeline(range.from, range.to, 2, None).events;
@@ -40,10 +40,10 @@ pub fn growth(live: &Live, params: &Params) -> Result<Table<Growing>, Fault> {
     })
 }
 
-/// What the last dump of the range shows that could be saved: `by` class and stack, or kind.
+/// The possible savings in the last dump of the range: `by` class and stack, or kind.
 ///
 /// # Errors
-/// When a parameter is wrong.
+/// A parameter is wrong.
 pub fn savings(live: &Live, params: &Params) -> Result<Table<Saving>, Fault> {
     let (range, pattern) = (range(params)?, pattern(params)?);
     let is_by_kind = params.one_of("by", &savings::GROUPS)? == Some("kind");

@@ -6,10 +6,10 @@ use requests::Fault;
 use requests::Params;
 use std::sync::Arc;
 
-/// Carries out a command by its name in the API; a heap dump gives its number.
+/// Carries out a command by its name in the API; for a heap dump, returns its number.
 ///
 /// # Errors
-/// When there is no such command, a parameter is wrong, or the program refuses.
+/// There is no such command, a parameter is wrong, or the program refuses.
 pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option<usize>, Fault> {
     let failed = Fault::failed;
     match name {

@@ -1,4 +1,4 @@
-//! Where threads use CPU time, by range of time.
+//! CPU time of threads, by range of time.
 
 use super::tables::{pattern, range};
 use crate::recording::program::SAMPLES_NS;
@@ -13,7 +13,7 @@ use requests::Fault;
 use requests::Params;
 use serde::Serialize;
 
-/// Methods and stacks of an answer when nothing else is requested.
+/// The default number of methods and stacks in an answer.
 const ROWS: usize = 100;
 
 /// Where the CPU time of a range went, or what differs from another range.
@@ -29,7 +29,7 @@ pub enum Answer {
 /// The CPU time of a range by method and by stack; with `base_from` and `base_to` the difference to that range.
 ///
 /// # Errors
-/// When the CPU has never been sampled, or a parameter is wrong.
+/// CPU time was never sampled, or a parameter is wrong.
 pub fn answer(live: &Live, params: &Params) -> Result<Answer, Fault> {
     let limit = Some(params.limit(ROWS)?);
     let profile = of_range(live, params)?;
@@ -39,7 +39,7 @@ pub fn answer(live: &Live, params: &Params) -> Result<Answer, Fault> {
     })
 }
 
-/// The same as tables of a page without JavaScript.
+/// As [`answer`], as tables of a page without JavaScript.
 pub fn plain(live: &Live, params: &Params) -> Result<String, Fault> {
     let doc = match answer(live, params)? {
         Answer::Top(answer) => report::profile::top::doc(&answer, Metric::CpuTime, Some(ROWS)),
@@ -48,10 +48,10 @@ pub fn plain(live: &Live, params: &Params) -> Result<String, Fault> {
     Ok(report::html::render(&doc, 2))
 }
 
-/// The same in a form other tools read; the flame graph shows the difference to `base_from` and `base_to`.
+/// As [`answer`], in a form that other tools read; the flame graph shows the difference to `base_from` and `base_to`.
 ///
 /// # Errors
-/// As [`answer`].
+/// Those of [`answer`].
 pub fn rendered(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Fault> {
     let profile = of_range(live, params)?;
     let base = base(live, params)?.filter(|_| form == Form::Html);
@@ -70,7 +70,7 @@ fn base(live: &Live, params: &Params) -> Result<Option<Profile>, Fault> {
     of_range(live, &params).map(Some)
 }
 
-/// The samples of a range as a profile of their own.
+/// The samples of a range as a separate profile.
 fn of_range(live: &Live, params: &Params) -> Result<Profile, Fault> {
     let (range, pattern) = (range(params)?, pattern(params)?);
     live.recorded(|recorded| {

@@ -1,8 +1,9 @@
-//! What is asked of a watched program, by parameters.
+//! Answers to requests about a watched program, by parameters.
 //!
-//! [`tables`], [`objects`], [`advice`], [`cpu`] and [`references`] read the parameters, take the data that they need from the recording
-//! and the dumps, and ask `live-analysis`; [`pprof`] is the answer for another tool. [`source`] finds the source of a frame,
-//! [`commands`] carries out what changes something, and `schedule` saves tables by time.
+//! [`tables`], [`objects`], [`advice`], [`cpu`] and [`references`] parse the parameters, get the data that they need
+//! from the recording and the dumps, and call `live-analysis`; [`pprof`] answers other tools. [`source`] finds the
+//! source of a frame, [`commands`] carries out requests that change something, and `schedule` saves tables
+//! periodically.
 
 pub mod advice;
 pub mod commands;

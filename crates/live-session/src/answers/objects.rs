@@ -1,4 +1,4 @@
-//! Instances of a class as addresses request them: from the agent now, or from a heap dump.
+//! Instances of a class, as requested by an address: from the agent now, or from a heap dump.
 
 use super::tables;
 use crate::dumps::list::Dump;
@@ -15,19 +15,18 @@ use requests::Params;
 use std::sync::Arc;
 use vmpi::{ClassOptions, Share};
 
-/// Where instances are searched.
+/// The source of the instances.
 pub enum Source {
-    /// In the program, now: those that the agent follows.
+    /// The running program: the objects that the agent tracks.
     Live,
-    /// In a heap dump, given with its number.
+    /// A heap dump, with its number.
     Dump(usize, Arc<Dump>),
-    /// In the recording: what was allocated, live or not.
+    /// The recording: allocated objects, live or freed.
     Recording,
 }
 
-/// `source`: live, dump, or recording; `dump` is the number of one. Without them a heap dump, if one is
-/// open; but the program itself if objects are to say what they are, or when they were made, or those
-/// of a range are requested.
+/// The parameters `source` (live, dump, or recording) and `dump` (a number). The default is an open heap dump; but it
+/// is the program if results of the objects' methods, allocation times, or the objects of a range are requested.
 pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, Fault> {
     let connected = live.commands().is_some();
     let own_code = live.status().borrow().own_code;
@@ -55,7 +54,7 @@ pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, 
     }
 }
 
-/// The dump that `dump` names, else the last one that is open.
+/// The dump that `dump` names, otherwise the last open one.
 fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
     let none = || Fault::not_found("there is no such heap dump");
     let nowhere =
@@ -86,7 +85,7 @@ fn class(params: &Params) -> Result<&str, Fault> {
         .ok_or_else(|| Fault::bad("class is missing: expected a class name"))
 }
 
-/// The range of allocation times, if one is chosen.
+/// The requested range of allocation times, if any.
 fn range(params: &Params) -> Result<Option<Range>, Fault> {
     let is_chosen = params.get("from").is_some() || params.get("to").is_some();
     is_chosen.then(|| tables::range(params)).transpose()
@@ -104,7 +103,7 @@ fn query(params: &Params) -> Result<Query, Fault> {
     })
 }
 
-/// The share of the objects of a dump that the class filters allow to examine.
+/// Limits a query to the share of the objects of a dump that the class filters allow.
 fn share(query: &Query, options: &ClassOptions, heap: &Heap, class: &str) -> Query {
     let mut query = query.clone();
     if options.share != Share::ALL {
@@ -115,7 +114,7 @@ fn share(query: &Query, options: &ClassOptions, heap: &Heap, class: &str) -> Que
     query
 }
 
-/// The page of a table about the objects of a class that a query requests.
+/// The requested page of a table about the objects of a class.
 fn table<R: Tabular>(
     class: &str,
     query: &Query,
@@ -140,7 +139,7 @@ fn table<R: Tabular>(
 /// The instances of the `class`.
 ///
 /// # Errors
-/// When there is no agent and no dump, or a parameter is wrong.
+/// There is neither an agent nor a dump, or a parameter is wrong.
 pub fn list(live: &Live, params: &Params) -> Result<Table<Instance>, Fault> {
     list_of(
         live,
@@ -150,17 +149,17 @@ pub fn list(live: &Live, params: &Params) -> Result<Table<Instance>, Fault> {
     )
 }
 
-/// The same for any question.
+/// As [`list`], with given parameters.
 ///
 /// # Errors
-/// As of [`list`].
+/// Those of [`list`].
 pub fn list_of(
     live: &Live,
     class: &str,
     query: &Query,
     source: Source,
 ) -> Result<Table<Instance>, Fault> {
-    // What is off is not shown, wherever it may still be known.
+    // Excluded classes are not shown, even if data about them exists.
     let options = tables::detail(live, class)?;
     match source {
         Source::Dump(number, dump) => {
@@ -181,10 +180,10 @@ pub fn list_of(
     }
 }
 
-/// The instances of the `class` counted `by` what they have in common.
+/// The instances of the `class`, counted `by` a common property.
 ///
 /// # Errors
-/// As of [`list`].
+/// Those of [`list`].
 pub fn groups(live: &Live, params: &Params) -> Result<Table<Group>, Fault> {
     let word = params.one_of("by", &Uniq::WORDS)?;
     let by = match word.and_then(Uniq::named).unwrap_or(Uniq::Value) {
@@ -195,10 +194,10 @@ pub fn groups(live: &Live, params: &Params) -> Result<Table<Group>, Fault> {
     groups_of(live, (class(params)?, by), &query(params)?, source)
 }
 
-/// The same for any question.
+/// As [`groups`], with given parameters.
 ///
 /// # Errors
-/// As of [`list`].
+/// Those of [`list`].
 pub fn groups_of(
     live: &Live,
     (class, by): (&str, Uniq),

@@ -1,5 +1,5 @@
-//! `/debug/pprof/NAME?seconds=N` as Go programs have it, so that `go tool pprof` and what scrapes
-//! for Pyroscope, Parca or Alloy read a JVM (facts: ecosystem.md, sections 1 and 3).
+//! `/debug/pprof/NAME?seconds=N` as in Go programs, so that `go tool pprof` and scrapers of Pyroscope, Parca or Alloy
+//! can read a JVM (facts: ecosystem.md, sections 1 and 3).
 
 use super::tables;
 use crate::recording::measure::What;
@@ -10,25 +10,25 @@ use requests::Fault;
 use requests::Params;
 use std::time::Duration;
 
-/// Seconds of `profile` and `block` when none are requested: as Go's `profile`.
+/// The default seconds of `profile` and `block`: as Go's `profile`.
 const SECONDS: usize = 30;
-/// No one waits longer for an answer.
+/// The longest time until an answer.
 const MOST_SECONDS: usize = 600;
 
-/// What `profile` measures, the main one first.
+/// The metrics of `profile`, the main one first.
 pub const CPU: [Metric; 2] = [Metric::CpuTime, Metric::Samples];
-/// What `block` measures.
+/// The metrics of `block`.
 pub const BLOCK: [Metric; 2] = [Metric::Blocked, Metric::Contentions];
-/// What `allocs` counts.
+/// The metrics of `allocs`.
 pub const ALLOCS: [Metric; 2] = [Metric::AllocatedBytes, Metric::AllocatedObjects];
-/// What `heap` counts.
+/// The metrics of `heap`.
 pub const HEAP: [Metric; 2] = [Metric::LiveBytes, Metric::LiveObjects];
 
-/// The gzipped profile. `allocs` and `heap` are of the whole recording or of the next `seconds`;
-/// `profile` and `block` always take time.
+/// The gzipped profile. `allocs` and `heap` cover the whole recording or the next `seconds`; `profile` and `block`
+/// always measure for some time.
 ///
 /// # Errors
-/// When there is no such profile, nothing is recorded, or `seconds` is invalid.
+/// There is no such profile, nothing is recorded, or `seconds` is invalid.
 pub fn answer(live: &Live, name: &str, params: &Params) -> Result<Vec<u8>, Fault> {
     let asked = match params.get("seconds") {
         None => None,

@@ -1,4 +1,4 @@
-//! Global references of native code, with what they hold in the last heap dump that knows them.
+//! Global references of native code, with the objects that they keep alive in the last heap dump that has this data.
 
 use crate::dumps::list::Dump;
 use crate::recording::state::Live;
@@ -7,7 +7,7 @@ use live_analysis::references::{self, Row};
 use regex::Regex;
 use requests::Fault;
 
-/// The last dump of a time that knows what native code held and is open.
+/// The last open dump of a time that has the references of native code.
 fn known(live: &Live, time_ms: u64) -> Option<(usize, std::sync::Arc<Dump>)> {
     let dumps = live.dumps.of_time(time_ms).into_iter().enumerate().rev();
     let mut open = dumps.filter(|(_, dump)| dump.knows_references());
@@ -15,11 +15,11 @@ fn known(live: &Live, time_ms: u64) -> Option<(usize, std::sync::Arc<Dump>)> {
         .map(|(n, dump)| (n + 1, dump))
 }
 
-/// All rows that match and of which something came or went in the range, and the number of the dump
-/// that their holdings are from.
+/// All matching rows with references created or deleted in the range, and the number of the dump that their objects are
+/// from.
 ///
 /// # Errors
-/// When references are not recorded.
+/// References are not recorded.
 pub fn rows(
     live: &Live,
     range: Range,

@@ -1,4 +1,4 @@
-//! Tables of all classes that are kept: on request, and on schedule.
+//! Saved tables of all classes: on request, and periodically.
 
 use super::tables;
 use crate::recording::state::{Live, locked};
@@ -9,16 +9,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the last counts of a program that has ended are waited for.
+/// How long this waits for the last counts of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 impl Live {
-    /// Keeps what was recorded of a program that has ended, for the time when there is no page any
-    /// more: the table of all classes, and what was allocated, by stack, as JFR. The files, or none if
-    /// nothing was counted.
+    /// Saves the recording of a program that has ended, for the time when there is no page any more: the table of all
+    /// classes, and the allocations by stack as JFR. Returns the files, or none if nothing was counted.
     ///
     /// # Errors
-    /// When they cannot be written, in words.
+    /// A message: a file cannot be written.
     pub fn keep_recording(&self) -> Result<Vec<PathBuf>, String> {
         self.await_last_counts();
         let is_counting = |recording: &RecordingState| recording.counting;
@@ -42,7 +41,7 @@ impl Live {
         Ok(std::iter::once(jfr).chain(table).collect())
     }
 
-    /// Waits for what the agent of a program that has ended has still sent.
+    /// Waits for data that the agent of an ended program has already sent.
     pub fn await_last_counts(&self) {
         let begun = Instant::now();
         while self.is_connected() && begun.elapsed() < LAST_WORDS {
@@ -50,17 +49,17 @@ impl Live {
         }
     }
 
-    /// Whether an agent is connected, or what it has sent is still being read.
+    /// Whether an agent is connected, or data that it has sent is still being read.
     pub(crate) fn is_connected(&self) -> bool {
         let status = self.status.borrow();
         let recording = status.recording.as_ref();
         recording.is_some_and(|recording| recording.connected)
     }
 
-    /// Keeps the table of all classes, and gives its number.
+    /// Saves the table of all classes, and returns its number.
     ///
     /// # Errors
-    /// When there is no source of counts, or the files cannot be written, in words.
+    /// A message: there is no source of counts, or a file cannot be written.
     pub fn save(&self) -> Result<usize, String> {
         let mut classes =
             tables::class_rows(self, &Params::default()).map_err(|fault| fault.message)?;
@@ -81,10 +80,10 @@ impl Live {
         Ok(number)
     }
 
-    /// Keeps a table every so many minutes from now on; 0 ends it.
+    /// Saves a table after each such number of minutes from now on; 0 ends this.
     ///
     /// # Errors
-    /// When that is more than a week.
+    /// The time is more than a week.
     pub fn save_every(&self, minutes: u64) -> Result<(), String> {
         if minutes > 7 * 24 * 60 {
             return Err(format!("{minutes} minutes: expected 0 to 10080"));

@@ -1,4 +1,4 @@
-//! The source of a frame, where the person who watches has it.
+//! The source of a frame, if it exists on this machine.
 
 use crate::recording::state::Live;
 use requests::Fault;
@@ -7,11 +7,11 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines shown before and after the frame's own.
+/// Lines that are shown before and after the frame's line.
 const AROUND: usize = 60;
-/// Larger files are not source.
+/// Larger files are not treated as source files.
 const LARGEST: u64 = 8 << 20;
-/// Where sources lie below the folder of a project.
+/// Usual folders of sources in a project.
 const USUAL: [&str; 6] = [
     "",
     "src",
@@ -36,8 +36,8 @@ pub struct Source {
     pub lines: Vec<String>,
 }
 
-/// Package folders, file name and line of `pkg.Class.method(File.java:7)`, with a module or loader
-/// (`app//`, `java.base/`) before it or not; `None` when the frame names no file.
+/// Package folders, file name and line of `pkg.Class.method(File.java:7)`, with or without a leading module or loader
+/// (`app//`, `java.base/`); `None` if the frame names no file.
 fn parse(frame: &str) -> Option<(PathBuf, &str, Option<usize>)> {
     let (name, rest) = frame.split_once('(')?;
     let place = rest.strip_suffix(')')?;
@@ -48,7 +48,7 @@ fn parse(frame: &str) -> Option<(PathBuf, &str, Option<usize>)> {
     let class = name.rsplit_once('.')?.0;
     let class = class.rsplit_once('/').map_or(class, |(_, class)| class);
     let folders = class.rsplit_once('.').map_or("", |(package, _)| package);
-    // Names come from the program: none may lead out of a source root.
+    // Names come from the program, so none may lead out of a source root.
     let plain = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['/', '\\', '\0'])
     };
@@ -56,8 +56,8 @@ fn parse(frame: &str) -> Option<(PathBuf, &str, Option<usize>)> {
     (is_plain && file.contains('.')).then(|| (folders.split('.').collect(), file, line))
 }
 
-/// Looks for a frame's file below the source roots: in the folder of its package, then beside it
-/// (Kotlin files may lie at the top). `None` when it is not there.
+/// Searches for a frame's file below the source roots: in the folder of its package, then at the root (where Kotlin
+/// files may be). `None` if it is not found.
 pub fn find(roots: &[PathBuf], frame: &str) -> Option<Source> {
     let (package, file, line) = parse(frame)?;
     let folders = roots
@@ -86,7 +86,7 @@ pub fn find(roots: &[PathBuf], frame: &str) -> Option<Source> {
 /// The source of the `frame` of an address.
 ///
 /// # Errors
-/// When no folders of sources are known, or the file is in none of them.
+/// No source folders are set, or the file is in none of them.
 pub fn of(live: &Live, params: &Params) -> Result<Source, Fault> {
     let frame = params
         .get("frame")
@@ -100,7 +100,7 @@ pub fn of(live: &Live, params: &Params) -> Result<Source, Fault> {
     find(live.sources(), frame).ok_or_else(none)
 }
 
-/// Whether it is a file that lies below a root when all links are followed.
+/// Whether it is a file below a root after all links are resolved.
 fn is_below(path: &Path, roots: &[PathBuf]) -> bool {
     let Ok(real) = path.canonicalize() else {
         return false;

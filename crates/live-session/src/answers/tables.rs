@@ -1,4 +1,4 @@
-//! What is asked about a recording, and the answers as plain data: one function per address.
+//! Answers about a recording as plain data: one function per address.
 
 use super::references;
 use crate::dumps::list::Dump;
@@ -25,12 +25,12 @@ use serde::Serialize;
 use std::sync::Arc;
 use vmpi::ClassOptions;
 
-/// Rows of a page when nothing else is requested.
+/// The default number of rows on a page.
 const ROWS: usize = 100;
-/// Nodes of a tree.
+/// The most nodes of a tree.
 const NODES: usize = 5_000;
 
-/// `from` and `to`; all time without them.
+/// `from` and `to`; the default is all time.
 pub fn range(params: &Params) -> Result<Range, Fault> {
     Ok(Range {
         from: number(params, "from", 0)?,
@@ -47,7 +47,7 @@ fn number(params: &Params, name: &str, default: u64) -> Result<u64, Fault> {
     }
 }
 
-/// `filter` (a text, in any case) or `regex`.
+/// `filter` (text, case-insensitive) or `regex`.
 pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
     if let Some(regex) = params.regex("regex")? {
         return Ok(Some(regex));
@@ -62,7 +62,7 @@ pub fn pattern(params: &Params) -> Result<Option<Regex>, Fault> {
         .map_err(|error| Fault::bad(format!("filter: {error}")))
 }
 
-/// Which rows are requested: `sort`, `up`, `offset` and `limit`.
+/// The requested rows: `sort`, `up`, `offset` and `limit`.
 pub(super) fn page(params: &Params) -> Result<Page, Fault> {
     Ok(Page {
         sort: params.get("sort").unwrap_or_default().to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn page(params: &Params) -> Result<Page, Fault> {
     })
 }
 
-/// These rows of a table.
+/// The requested page of these rows.
 pub(super) fn table<R: Tabular>(
     params: &Params,
     source: &'static str,
@@ -118,7 +118,7 @@ fn deltas<T>(
     })
 }
 
-/// What was allocated in the range: `by` class, package, method or site.
+/// The allocations in the range: `by` class, package, method or site.
 pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
     let word = params.one_of("by", &By::WORDS)?;
     let by = word.and_then(By::named).unwrap_or_default();
@@ -161,7 +161,7 @@ pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
     })
 }
 
-/// A range as a profile in a form other tools read.
+/// A range as a profile in a form that other tools read.
 pub fn profile(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Fault> {
     let metric = match params.get("metric") {
         None => None,
@@ -178,8 +178,7 @@ pub fn profile(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Faul
     Ok(report::profile::render(&range, form, metric, title))
 }
 
-/// A range as a JFR recording, in which everything was allocated when it was: at the first snapshot
-/// that has it.
+/// A range as a JFR recording, in which each allocation has the time of the first snapshot that contains it.
 fn recording(live: &Live, params: &Params, metric: Option<Metric>) -> Result<Vec<u8>, Fault> {
     let range = range(params)?;
     deltas(live, params, |profile, history, deltas| {
@@ -187,7 +186,7 @@ fn recording(live: &Live, params: &Params, metric: Option<Metric>) -> Result<Vec
             .iter()
             .map(|delta| (delta.class, delta.trace))
             .collect();
-        // Stacks that the options of a class leave out have become the empty one.
+        // Stacks that the class filters exclude have been replaced by the empty one.
         let place = |class, trace| {
             let stacks = [trace, TraceId::EMPTY];
             stacks
@@ -220,7 +219,7 @@ fn recording(live: &Live, params: &Params, metric: Option<Metric>) -> Result<Vec
     })
 }
 
-/// The sites of a range as a profile of their own: what was allocated, and as live what remains.
+/// The sites of a range as a separate profile: its allocations, and the remaining ones as live.
 pub fn range_profile(live: &Live, params: &Params) -> Result<Profile, Fault> {
     deltas(live, params, |profile, _, deltas| {
         let mut range = history::as_profile(profile, &deltas);
@@ -240,20 +239,19 @@ fn metric(name: &str) -> Result<Metric, Fault> {
 /// The instances of every class.
 #[derive(Clone, Debug)]
 pub struct Classes {
-    /// Where the counts come from: `recording`, `dump` or `vm`.
+    /// The source of the counts: `recording`, `dump` or `vm`.
     pub source: &'static str,
-    /// Where sizes and capacities come from.
+    /// The source of sizes and capacities.
     pub sizes: Option<origin::Source>,
     /// The rows.
     pub rows: Vec<ClassRow>,
 }
 
-/// The instances of every class: `source` recording, dump or vm (its own histogram, at a
-/// safepoint); without it the first of the first two that there is. With `brief` no one waits for
-/// sizes that are still to be read.
+/// The instances of every class. `source` is recording, dump or vm (its own histogram, at a safepoint); the default is
+/// the recording if there is one, otherwise a dump. With `brief` this does not wait until sizes are read.
 ///
 /// # Errors
-/// When there is no such source, or a parameter is wrong.
+/// There is no such source, or a parameter is wrong.
 pub fn class_rows(live: &Live, params: &Params) -> Result<Classes, Fault> {
     let pattern = pattern(params)?;
     let mut classes = class_source(live, params)?;
@@ -265,14 +263,14 @@ pub fn class_rows(live: &Live, params: &Params) -> Result<Classes, Fault> {
     Ok(classes)
 }
 
-/// What the dumps of a time say of classes.
+/// The data about classes in the dumps of a time.
 struct Dumped<'d> {
     contents: Vec<&'d [ClassContents]>,
-    /// The last of them.
+    /// The last of these dumps.
     source: Option<origin::Source>,
 }
 
-/// Of the dumps that can be read; with `brief` of those that have been read.
+/// The data of the dumps that can be read; with `brief`, of those that have already been read.
 fn dumped(dumps: &[Arc<Dump>], brief: bool) -> Dumped<'_> {
     let mut found = Dumped {
         contents: Vec::new(),
@@ -388,7 +386,7 @@ pub struct Lines {
     pub text: String,
 }
 
-/// What is shown of each class.
+/// The class filters.
 pub fn options(live: &Live) -> Lines {
     Lines {
         schema: "tenure.live.options/1",
@@ -399,7 +397,7 @@ pub fn options(live: &Live) -> Lines {
 /// What is shown of one class.
 ///
 /// # Errors
-/// When it is left out.
+/// The class is excluded.
 pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
     let chosen = live.rules.get();
     let options =
@@ -407,8 +405,7 @@ pub fn detail(live: &Live, class: &str) -> Result<ClassOptions, Fault> {
     options.ok_or_else(|| Fault::not_found(format!("{class} is off in the class filters")))
 }
 
-/// What changed between two tables that were kept, `from` and `to` their numbers:
-/// `tenure.live.compare/1`.
+/// The differences between two saved tables, with the numbers `from` and `to`: `tenure.live.compare/1`.
 pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
     let pattern = pattern(params)?;
     let side = |name: &str| {
@@ -421,7 +418,7 @@ pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
         Ok::<_, Fault>((saved.sizes_ms, rows))
     };
     let (before, after) = (side("from")?, side("to")?);
-    // Sizes of one and the same dump say nothing about what came between.
+    // If both sizes are from the same dump, their difference is meaningless.
     let contents = before.0.is_some() && after.0.is_some() && before.0 != after.0;
     let mut rows = comparison::compare(before.1, after.1, contents);
     if let Some(pattern) = pattern {
@@ -430,7 +427,7 @@ pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
     table(params, "saved", rows)
 }
 
-/// A page of the references of native code; `source` says whether what they hold is known.
+/// A page of the references of native code; `source` states whether the objects that they keep alive are known.
 pub fn references(
     live: &Live,
     params: &Params,

@@ -1,4 +1,4 @@
-//! The heap dumps taken of a watched program, each as it was opened.
+//! The heap dumps taken of a watched program, with their opened state.
 
 use super::opened::OpenDump;
 use super::roots::roots;
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Rows of what could be saved.
+/// The most rows of possible savings.
 const SAVINGS: usize = 1000;
 
-/// How long a dump may take before no one waits for it any more.
+/// The longest time for which a request waits for a dump.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// How a dump was written.
@@ -46,7 +46,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The same in words.
+    /// A sentence that describes this.
     pub fn sentence(&self) -> String {
         let stopped = Duration::from_micros(self.stopped_us).as_secs_f64();
         match (self.by, &self.no_snapshot) {
@@ -93,17 +93,17 @@ pub struct Dump {
     path: PathBuf,
     joined: bool,
     written: OnceLock<Written>,
-    /// What native code held when it was taken; `None` if that is not known.
+    /// The references of native code when it was taken; `None` if they are unknown.
     held: Option<Held>,
-    /// The dump, as it was opened.
+    /// The dump in its opened state.
     pub opened: Arc<dyn OpenDump>,
-    /// Sizes and capacities by class, once requested.
+    /// Sizes and capacities by class, after the first request.
     contents: OnceLock<Vec<ClassContents>>,
-    /// The same with loaders apart.
+    /// The same, with classes split by loader.
     per_loader: OnceLock<Vec<ClassContents>>,
-    /// What could be saved, once requested.
+    /// Possible savings, after the first request.
     savings: OnceLock<Savings>,
-    /// What the references of native code hold, once requested.
+    /// The objects that references of native code keep alive, after the first request.
     holdings: OnceLock<FxHashMap<(NameId, TraceId), Holding>>,
 }
 
@@ -121,38 +121,38 @@ impl Dump {
         &self.path
     }
 
-    /// Sizes and capacities by class: the first call reads every object.
+    /// Sizes and capacities by class; the first call reads every object.
     ///
     /// # Errors
-    /// While the dump is being opened, or when it cannot be.
+    /// The dump is still being opened, or cannot be opened.
     pub fn contents(&self) -> Result<&[ClassContents], Fault> {
         let heap: &Heap = self.opened.heap()?;
         Ok(self.contents.get_or_init(|| by_class(heap, false)))
     }
 
-    /// What [`Dump::contents`] has read before; no one waits.
+    /// The result of an earlier [`Dump::contents`]; does not wait.
     pub fn read_contents(&self) -> Option<&[ClassContents]> {
         self.contents.get().map(Vec::as_slice)
     }
 
-    /// The same, with classes of one name from several loaders apart.
+    /// As [`Dump::contents`], with classes of one name split by loader.
     ///
     /// # Errors
-    /// As of [`Dump::contents`].
+    /// Those of [`Dump::contents`].
     pub fn contents_per_loader(&self) -> Result<&[ClassContents], Fault> {
         let heap: &Heap = self.opened.heap()?;
         Ok(self.per_loader.get_or_init(|| by_class(heap, true)))
     }
 
-    /// Whether it is known what native code held.
+    /// Whether the references of native code are known.
     pub fn knows_references(&self) -> bool {
         self.held.is_some()
     }
 
-    /// What the references of native code hold, by class and stack: the first call reads the file.
+    /// The objects that references of native code keep alive, by class and stack; the first call reads the file.
     ///
     /// # Errors
-    /// While the dump is being opened, or when it cannot be read.
+    /// The dump is still being opened, or cannot be read.
     pub fn holdings(
         &self,
         names: &dyn Fn(NameId) -> String,
@@ -167,10 +167,10 @@ impl Dump {
         Ok(self.holdings.get_or_init(|| found))
     }
 
-    /// What could be saved: the first call walks the heap.
+    /// Possible savings; the first call walks the heap.
     ///
     /// # Errors
-    /// While the dump is being opened, or when it cannot be read.
+    /// The dump is still being opened, or cannot be read.
     pub fn savings(&self) -> Result<&Savings, Fault> {
         let heap: &Heap = self.opened.heap()?;
         if let Some(known) = self.savings.get() {
@@ -196,7 +196,7 @@ pub struct Dumps {
 }
 
 impl Dumps {
-    /// Dumps named `STEM-N.hprof` in a folder, which is made when it is needed.
+    /// Dumps named `STEM-N.hprof` in a folder, which is created when it is needed.
     pub fn new(folder: PathBuf, stem: String) -> Dumps {
         Dumps {
             folder,
@@ -209,10 +209,10 @@ impl Dumps {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file name that is not taken.
+    /// A file name that is not in use.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// The folder cannot be created.
     pub fn next_path(&self) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder)?;
         let mut inner = self.inner();
@@ -227,10 +227,10 @@ impl Dumps {
         }
     }
 
-    /// A new file, readable by its owner only: a dump holds what the program holds.
+    /// Creates a file that only its owner can read, because a dump contains the data of the program.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// It cannot be created.
     pub fn create(&self) -> io::Result<(PathBuf, File)> {
         let path = self.next_path()?;
         let mut options = OpenOptions::new();
@@ -244,7 +244,7 @@ impl Dumps {
         Ok((path, file))
     }
 
-    /// Adds a dump that was whole at this time and is being opened, and gives its number.
+    /// Adds a dump that was complete at this time and is being opened, and returns its number.
     pub fn add(
         &self,
         time_ms: u64,
@@ -253,7 +253,7 @@ impl Dumps {
         held: Option<Held>,
     ) -> usize {
         let mut inner = self.inner();
-        // What has grown since the dump before.
+        // Compares it with the previous dump, to find what has grown.
         if let Some(before) = inner.dumps.last() {
             opened.compare_with(&before.path);
         }
@@ -272,30 +272,31 @@ impl Dumps {
         inner.dumps.len()
     }
 
-    /// Says how a dump was written, by its number.
+    /// Sets how a dump was written, by its number.
     pub fn set_written(&self, number: usize, written: Written) {
         if let Some(dump) = self.get(number) {
-            // It is known once.
+            // This is set only once.
             let _ = dump.written.set(written);
         }
     }
 
-    /// How many there are.
+    /// The number of dumps.
     pub fn count(&self) -> usize {
         self.inner().dumps.len()
     }
 
-    /// One by its number.
+    /// A dump by its number.
     pub fn get(&self, number: usize) -> Option<Arc<Dump>> {
         self.inner().dumps.get(number.checked_sub(1)?).cloned()
     }
 
-    /// All of them, in order of their numbers.
+    /// All dumps, in the order of their numbers.
     pub fn all(&self) -> Vec<Arc<Dump>> {
         self.inner().dumps.clone()
     }
 
-    /// Those that describe a time: all up to then, else the first after it. Numbers are places, from 1.
+    /// The dumps for a time: all until then, or if there are none, the first one after it. Numbers are positions from
+    /// 1.
     pub fn of_time(&self, time_ms: u64) -> Vec<Arc<Dump>> {
         let mut dumps = self.all();
         let before = dumps.partition_point(|dump| dump.time_ms <= time_ms);
@@ -324,10 +325,10 @@ impl Dumps {
         dumps.iter().enumerate().map(info).collect()
     }
 
-    /// Waits until `done`, as long as `possible`.
+    /// Waits until `done` returns a value, as long as `possible` returns true.
     ///
     /// # Errors
-    /// When it has become impossible, or an hour has passed.
+    /// `possible` returned false, or an hour has passed.
     pub fn wait<T>(
         &self,
         done: impl Fn() -> Option<T>,
@@ -346,7 +347,7 @@ impl Dumps {
         Err("the dump did not come within an hour".to_owned())
     }
 
-    /// Stops what is being opened.
+    /// Stops dumps that are being opened.
     pub fn close(&self) {
         for dump in &self.inner().dumps {
             dump.opened.close();

@@ -6,19 +6,20 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A heap dump that is being opened, or is open: the pages need more of it than a session does.
+/// A heap dump that is being opened or is open. Pages use more of it than this trait provides, by
+/// [`into_any`](Self::into_any).
 pub trait OpenDump: Any + Send + Sync {
     /// Its heap.
     ///
     /// # Errors
-    /// While it is being opened, or when it cannot be.
+    /// The dump is still being opened, or cannot be opened.
     fn heap(&self) -> Result<&Arc<Heap>, Fault>;
-    /// How far the opening is.
+    /// The progress of opening.
     fn stage(&self) -> Stage;
-    /// Names the dump before it, for what has grown since.
+    /// Sets the previous dump, to find what has grown since.
     fn compare_with(&self, before: &Path);
     /// Stops the opening.
     fn close(&self);
-    /// Itself, for code that knows its type.
+    /// The value itself, for code that knows its type.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

@@ -6,7 +6,7 @@ use live_analysis::references::Roots;
 use requests::Fault;
 use std::path::Path;
 
-/// Roots of a dump by the reference that they are.
+/// Roots of a dump, by their reference.
 #[derive(Default)]
 struct Found(Roots);
 

@@ -1,10 +1,10 @@
-//! What is known of a watched program by time, on disk as it becomes known: a file to which entries are
-//! only added, so that a server that is killed loses none, and the next one begins where it ended. This
-//! module knows files and entries; what entries mean is the business of [`super::past`].
+//! The journal: the history of a watched program on disk, written as it happens. Entries are only appended to the file,
+//! so that a server that is killed loses none, and the next one continues where it ended. This module handles files and
+//! entries; `journal_state` handles their meaning.
 //!
-//! A file is a line that says whose it is, then entries: length and CRC-32 (four bytes each, little
-//! endian) of kind (a byte), time (eight bytes, milliseconds since 1970) and content. What follows the first entry
-//! that is not whole is damage and is cut off.
+//! A file is a line that identifies its program, then entries: length and CRC-32 (four bytes each, little-endian) of
+//! kind (a byte), time (eight bytes, milliseconds since 1970) and content. Bytes from the first incomplete entry on are
+//! damage and are removed.
 
 use jvm_observe::process;
 use live_analysis::metrics::COUNT;
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
-/// Bytes of a journal; what comes then is not kept.
+/// The most bytes of a journal; later entries are not stored.
 const MOST: u64 = 256 << 20;
 /// Length and checksum.
 const HEAD: usize = 8;
 /// Kind and time.
 const STAMP: usize = 9;
-/// Longest line that says whose a journal is.
+/// The longest first line.
 const LINE: u64 = 256;
-/// Journals of other machines and containers are removed when no one wrote to them for so long.
+/// Journals of other machines and containers are removed if they were not written to for this time.
 const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Why there is no journal, or why it ends.
@@ -31,10 +31,10 @@ pub enum JournalError {
     /// Another process writes it.
     #[error("another tenure, which watches this program, keeps its past")]
     Busy,
-    /// Another process made it, or others may read it.
+    /// Another user owns it, or others may read it.
     #[error("{0} is not this user's own file")]
     Foreign(PathBuf),
-    /// It is as big as it may become.
+    /// It has reached its maximum size.
     #[error("it has {} MiB", MOST >> 20)]
     Full,
     /// The system refuses.
@@ -42,20 +42,21 @@ pub enum JournalError {
     Io(#[from] io::Error),
 }
 
-/// A program, distinct from every other one, of earlier and of other machines and containers, too.
+/// The identity of a program, which differs from that of every other one, also of earlier ones and those of other
+/// machines and containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pid: u32,
-    /// In ticks since the machine started.
+    /// Its start time, in ticks since the machine started.
     started: u64,
-    /// The namespace of process ids that this process sees.
+    /// The namespace of process ids of this process.
     namespace: u64,
-    /// The start of the machine.
+    /// The id of this boot of the machine.
     boot: String,
 }
 
 impl Identity {
-    /// Of a process; none if there is no such process.
+    /// The identity of a process; `None` if there is no such process.
     pub fn of(pid: u32) -> Option<Identity> {
         let started = process::read(pid)?.started;
         let link = fs::read_link("/proc/self/ns/pid").ok();
@@ -94,7 +95,7 @@ impl Identity {
         })
     }
 
-    /// The first line of a journal. What another version has written is not read.
+    /// The first line of a journal. Journals of another version are not read.
     fn line(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let name = self.file_name();
@@ -102,32 +103,32 @@ impl Identity {
     }
 }
 
-/// An open journal, which no one else has open.
+/// A journal that only this process has open.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     path: PathBuf,
     length: u64,
     most: u64,
-    /// Bytes of another version, or of nothing that is known, that were there instead.
+    /// Bytes of another version or of an unknown format that were in the file.
     foreign: u64,
 }
 
-/// What reading a journal found.
+/// The result of reading a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Entries that are whole.
+    /// Complete entries.
     pub entries: u64,
-    /// Bytes after them, which were cut off, or all of a journal of another version.
+    /// Bytes after them, which were removed, or all bytes of a journal of another version.
     pub damaged: u64,
 }
 
 impl Journal {
-    /// Opens the journal of a program, an empty one if there is none, and removes those in the folder whose
-    /// programs have ended.
+    /// Opens the journal of a program, an empty one if there is none, and removes those in the folder whose programs
+    /// have ended.
     ///
     /// # Errors
-    /// When another process has it open, or it cannot be made.
+    /// Another process has it open, or it cannot be created.
     pub fn open(folder: &Path, program: &Identity) -> Result<Journal, JournalError> {
         private_folder(folder)?;
         sweep(folder, program);
@@ -157,11 +158,11 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Gives every entry (kind, time, content) in order, and cuts off what follows the last whole one. Called once, before
-    /// anything is written.
+    /// Passes every entry (kind, time, content) in order to `each`, and removes the bytes after the last complete one.
+    /// Must be called once, before anything is written.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// The file cannot be read.
     pub fn read(&mut self, mut each: impl FnMut(u8, u64, &[u8])) -> io::Result<Found> {
         let all = self.file.seek(SeekFrom::End(0))?;
         self.file.seek(SeekFrom::Start(self.length))?;
@@ -176,7 +177,7 @@ impl Journal {
             }
             reader.read_exact(&mut head)?;
             let (length, sum) = (word(&head[..4]), word(&head[4..]));
-            // The file is as long as that, so this is no mere claim.
+            // The length was compared with the file, so it is safe to allocate.
             if (length as usize) < STAMP || u64::from(length) > left - HEAD as u64 {
                 break;
             }
@@ -195,10 +196,10 @@ impl Journal {
         Ok(found)
     }
 
-    /// Adds an entry. The system has it when this returns.
+    /// Appends an entry. It has been passed to the system when this returns.
     ///
     /// # Errors
-    /// When the journal is full, or the file cannot be written.
+    /// The journal is full, or the file cannot be written.
     pub fn write(&mut self, kind: u8, time_ms: u64, content: &[u8]) -> Result<(), JournalError> {
         let length = STAMP + content.len();
         let whole = (HEAD + length) as u64;
@@ -221,7 +222,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes it: what it holds is kept elsewhere.
+    /// Removes the journal, because its data is saved elsewhere.
     pub fn remove(self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -253,7 +254,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file that no one else may read, and whose owner is this user.
+/// Opens a file that only its owner can read, and whose owner is this user.
 fn private_file(path: &Path) -> Result<File, JournalError> {
     let foreign = || JournalError::Foreign(path.to_owned());
     if fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
@@ -278,8 +279,8 @@ fn private_file(path: &Path) -> Result<File, JournalError> {
     Ok(file)
 }
 
-/// Removes journals of programs that have ended. Where that cannot be known (another machine, another
-/// container), those that no one has written to for a long time.
+/// Removes journals of programs that have ended. If that is unknown (another machine, another container), removes those
+/// that were not written to for a long time.
 fn sweep(folder: &Path, ours: &Identity) {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     for path in files.map(|file| file.path()) {
@@ -293,7 +294,7 @@ fn sweep(folder: &Path, ours: &Identity) {
             false => is_forgotten(&path),
         };
         let is_file = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
-        // Whose server is there yet will remove it.
+        // If a server still uses it, that server will remove it.
         if is_over && is_file && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(&path);
         }
@@ -364,7 +365,7 @@ mod tests {
         journal.write(1, 1, b"mine").unwrap();
         let busy = Journal::open(folder.path(), &here());
         assert!(matches!(busy, Err(JournalError::Busy)));
-        // The id was another program's before: its journal is neither read nor kept.
+        // Another program had the same process id before: its journal is not read, and is removed.
         let mut earlier = here();
         earlier.started -= 1;
         let stale = folder.path().join(earlier.file_name());
@@ -379,7 +380,7 @@ mod tests {
         let mut journal = Journal::open(folder.path(), &here()).unwrap();
         assert_eq!(all(&mut journal).0, [(1, 1, b"mine".to_vec())]);
         assert!(!stale.exists() && other.exists() && mine.exists());
-        // What says in its first line that it is another's is not read.
+        // A file whose first line identifies another program is not read.
         let path = journal.path.clone();
         drop(journal);
         let others = fs::read(&path).unwrap().split_off(3);

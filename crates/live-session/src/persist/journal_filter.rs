@@ -1,6 +1,5 @@
-//! What of the agent's stream is worth keeping for a server that comes later: the records that give
-//! things names and numbers, and of each table the rows that have changed. What is kept is a stream of
-//! the same form, so that one reader reads both.
+//! Selects the part of the agent's stream that a later server needs: the records that define names and numbers, and the
+//! changed rows of each table. The result is a stream of the same format, so one reader reads both.
 
 use hprof::RecordTag;
 use std::collections::BTreeMap;
@@ -10,14 +9,14 @@ const HEAD: usize = 9;
 /// Bytes of a row of SITE VARIANCES.
 const VARIANCES: usize = 16;
 
-/// Where the rows of a table are in its record.
+/// The layout of a table's record.
 #[derive(Clone, Copy)]
 struct Layout {
     /// Bytes before the first row.
     begin: usize,
     /// Bytes of a row.
     row: usize,
-    /// Where in a row the class is; the stack follows it.
+    /// The offset of the class in a row; the stack follows it.
     class: usize,
 }
 
@@ -31,18 +30,18 @@ fn layout(tag: RecordTag) -> Option<Layout> {
     Some(Layout { begin, row, class })
 }
 
-/// A table that has arrived, with the variances of its rows, both as records.
+/// A received table with the variances of its rows, both as records.
 #[derive(Debug)]
 struct Table {
     record: Vec<u8>,
     variances: Vec<u8>,
 }
 
-/// What has arrived and was not taken yet.
+/// Data that was received and not taken yet.
 #[derive(Debug, Default)]
 pub struct Kept {
     names: Vec<u8>,
-    /// The last SITE VARIANCES; they are of the table that follows.
+    /// The last SITE VARIANCES, which belong to the next table.
     variances: Vec<u8>,
     tables: BTreeMap<u8, Table>,
 }
@@ -56,7 +55,7 @@ impl Kept {
         self.names.extend_from_slice(bytes);
     }
 
-    /// Any whole record.
+    /// Adds any complete record.
     pub fn record(&mut self, tag: RecordTag, record: Vec<u8>) {
         match tag {
             RecordTag::Utf8
@@ -67,7 +66,7 @@ impl Kept {
             | RecordTag::StartThread
             | RecordTag::EndThread
             | RecordTag::ClassPlaces
-            // Each has the samples since the one before, so all of them are needed.
+            // Each record has only the samples since the previous one, so all of them are needed.
             | RecordTag::CpuSamples
             | RecordTag::ClassOptions => self.names.extend_from_slice(&record),
             RecordTag::SiteVariances => self.variances = record,
@@ -86,12 +85,12 @@ impl Kept {
         }
     }
 
-    /// The names that have arrived.
+    /// Takes the definitions of names that were received.
     pub fn names(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.names)
     }
 
-    /// Adds the table of this tag, if it has arrived, with those rows that have changed.
+    /// Appends the received table with this tag, if any, with the rows that have changed.
     pub fn table(&mut self, tag: RecordTag, out: &mut Vec<u8>, has_changed: impl Fn(Row) -> bool) {
         let (Some(table), Some(layout)) = (self.tables.remove(&(tag as u8)), layout(tag)) else {
             return;
@@ -123,20 +122,20 @@ impl Kept {
         put(out, &table.record, &kept);
     }
 
-    /// Adds the table of this tag as it arrived, if it has.
+    /// Appends the received table with this tag, if any, unchanged.
     pub fn whole(&mut self, tag: RecordTag, out: &mut Vec<u8>) {
         if let Some(table) = self.tables.remove(&(tag as u8)) {
             out.extend(table.record);
         }
     }
 
-    /// Leaves the table of this tag out.
+    /// Discards the table with this tag.
     pub fn forget(&mut self, tag: RecordTag) {
         self.tables.remove(&(tag as u8));
     }
 }
 
-/// A record as it was, with another body.
+/// Appends a copy of a record with another body.
 fn put(out: &mut Vec<u8>, record: &[u8], body: &[u8]) {
     out.extend_from_slice(&record[..HEAD - 4]);
     out.extend((body.len() as u32).to_be_bytes());
@@ -173,7 +172,7 @@ mod tests {
         let variances = record(RecordTag::SiteVariances, &variances);
         kept.record(RecordTag::SiteVariances, variances);
         kept.record(RecordTag::AllocSites, sites(&[(1, 1), (2, 1), (2, 2)]));
-        // Those of the next table are not of this one.
+        // These variances belong to the next table, not to this one.
         kept.record(
             RecordTag::SiteVariances,
             record(RecordTag::SiteVariances, &[]),
@@ -186,7 +185,7 @@ mod tests {
             sites(&[(2, 1), (2, 2)]),
         ];
         assert_eq!(out, expected.concat());
-        // It was taken; an empty one says that there was a snapshot.
+        // The table was taken; an empty one records that there was a snapshot.
         let mut out = Vec::new();
         kept.table(RecordTag::AllocSites, &mut out, |_| true);
         assert!(out.is_empty() && kept.names().is_empty());

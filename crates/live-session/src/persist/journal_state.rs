@@ -1,6 +1,6 @@
-//! The past of a program: its timeline, and the journal that keeps it, and what the agent has said, for a
-//! server that comes when this one was killed. That one reads the journal by the same code that handled
-//! what arrived, so that it knows what this one knew.
+//! The history of a program: its timeline, the journal that stores it, and the data of the agent, for a later server if
+//! this one is killed. That server replays the journal with the code that handled the data when it was received, so it
+//! gets the same state.
 
 use super::journal::{Found, Identity, Journal, JournalError};
 use super::saved_tables::Saved;
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Kinds of entries: a row of the timeline, bytes of the agent's stream, anything else as JSON.
+/// Kinds of entries: a row of the timeline, bytes of the agent's stream, everything else as JSON.
 const ROW: u8 = 1;
 const STREAM: u8 = 2;
 const NOTE: u8 = 3;
 
-/// A bit of a word says which values of a row follow.
+/// A word of bits states which values of a row follow.
 const _: () = assert!(COUNT <= 32, "a row has a bit for each metric");
 
 /// What is kept as JSON.
@@ -50,38 +50,38 @@ pub(crate) struct Past {
     /// The timeline.
     pub(crate) timeline: Timeline,
     journal: Option<Journal>,
-    /// The last row of the journal; the next one says what is different.
+    /// The last row in the journal; the next one is stored as a difference to it.
     row: Option<Row>,
     collectors: Option<Collectors>,
-    /// Why nothing is kept any more.
+    /// Why nothing is stored any more.
     pub(crate) fault: Option<String>,
-    /// What was being recorded when the server before this one ended, until someone continues with it.
+    /// The recording that was active when the previous server ended, until it is resumed.
     pub(crate) resume: Option<Recording>,
 }
 
-/// What a journal said beside the timeline.
+/// The data of a journal except the timeline.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier {
-    /// What the agent had said.
+    /// The data of the agent.
     pub(crate) recorded: Recorded,
-    /// What was recorded, and whether new allocations were counted at the end.
+    /// The recording, and whether new allocations were counted at the end.
     pub(crate) recording: Option<(Recording, bool)>,
-    /// What the collectors had done.
+    /// The state of the collectors.
     pub(crate) collectors: Option<Collectors>,
     /// Class filters.
     pub(crate) classes: Option<String>,
-    /// Heap dumps: when, where, and whether their objects know their stacks.
+    /// Heap dumps: time, path, and whether allocation stacks of objects are known.
     pub(crate) dumps: Vec<(u64, PathBuf, bool)>,
-    /// Tables that were kept.
+    /// Saved tables.
     pub(crate) saved: Vec<Saved>,
     /// Time of the last entry.
     last_ms: u64,
-    /// The stream cannot be followed any further.
+    /// The stream cannot be read any further.
     is_lost: bool,
 }
 
 impl Past {
-    /// Reads the journal of a program in this folder, and keeps what comes in it.
+    /// Reads the journal of a program in this folder, and stores new data in it.
     pub(crate) fn open(folder: Option<&Path>, pid: u32) -> (Past, Earlier) {
         let (mut past, mut earlier) = (Past::default(), Earlier::default());
         let Some((folder, program)) = folder.zip(Identity::of(pid)) else {
@@ -115,7 +115,7 @@ impl Past {
         let mut journal = Journal::open(folder, program)?;
         let now = now_ms();
         let found = journal.read(|kind, time, content| {
-            // A clock may have been put back.
+            // The clock may have been set back.
             let time = time.min(now);
             earlier.last_ms = earlier.last_ms.max(time);
             self.entry(earlier, (kind, time), content);
@@ -125,7 +125,7 @@ impl Past {
         Ok(found)
     }
 
-    /// Takes an entry again.
+    /// Replays an entry.
     fn entry(&mut self, earlier: &mut Earlier, (kind, time): (u8, u64), content: &[u8]) {
         match kind {
             ROW => {
@@ -150,7 +150,7 @@ impl Past {
     fn note_again(&mut self, earlier: &mut Earlier, time: u64, note: Note) {
         match note {
             Note::Event(mut kind) => {
-                // JSON has lost the last bit of some numbers; this one has three decimals.
+                // JSON may lose the last bit of a number; this one has three decimals.
                 if let EventKind::Gc { pause_ms, .. } = &mut kind {
                     *pause_ms = (*pause_ms * 1e3).round() / 1e3;
                 }
@@ -175,7 +175,7 @@ impl Past {
         }
     }
 
-    /// Marks the time in which no one watched.
+    /// Marks the time in which the program was not monitored.
     fn go_on(&mut self, earlier: &Earlier) {
         let (from, now) = (earlier.last_ms.saturating_add(1), now_ms());
         let on = earlier.recording.filter(|(_, on)| *on);
@@ -218,13 +218,13 @@ impl Past {
         self.write(ROW, row.time_ms, &content);
     }
 
-    /// Adds an event and gives its number.
+    /// Adds an event and returns its number.
     pub(crate) fn mark(&mut self, time_ms: u64, kind: EventKind) -> u64 {
         self.note(time_ms, &Note::Event(kind.clone()));
         self.timeline.mark(time_ms, kind)
     }
 
-    /// What the collectors have done by now.
+    /// Stores the current state of the collectors.
     pub(crate) fn collectors(&mut self, collectors: Option<Collectors>) {
         if collectors.is_some() && self.collectors != collectors {
             self.collectors = collectors;
@@ -249,7 +249,7 @@ impl Past {
         }
     }
 
-    /// Class filters hold.
+    /// The class filters have changed.
     pub(crate) fn classes(&mut self, text: &str) {
         self.note(now_ms(), &Note::Classes(text.to_owned()));
     }
@@ -259,12 +259,12 @@ impl Past {
         self.note(now_ms(), &Note::Dump { path, joined });
     }
 
-    /// A table was kept.
+    /// A table was saved.
     pub(crate) fn saved(&mut self, saved: Saved) {
         self.note(now_ms(), &Note::Saved(saved));
     }
 
-    /// Removes the journal: the program has ended, and what was recorded is kept elsewhere.
+    /// Removes the journal: the program has ended, and the recording is saved elsewhere.
     pub(crate) fn forget(&mut self) {
         if let Some(journal) = self.journal.take() {
             journal.remove();
@@ -272,7 +272,7 @@ impl Past {
     }
 }
 
-/// A word of bits says which values differ from those of the row before; they follow.
+/// A word of bits states which values differ from those of the previous row; these values follow.
 fn encode_row(before: Option<&Row>, row: &Row) -> Vec<u8> {
     let none = Row::new(0);
     let before = before.unwrap_or(&none);
@@ -288,7 +288,7 @@ fn encode_row(before: Option<&Row>, row: &Row) -> Vec<u8> {
     content
 }
 
-/// `None` for what is no row.
+/// `None` if the bytes are not a row.
 fn decode_row(before: Option<&Row>, time_ms: u64, content: &[u8]) -> Option<Row> {
     let (mask, values) = content.split_first_chunk()?;
     let mask = u32::from_le_bytes(*mask);
@@ -368,7 +368,7 @@ mod tests {
         assert!(past.fault.clone().unwrap().contains("it has 256 MiB"));
         assert_eq!(past.timeline.recent(9).count(), 2);
         drop(past);
-        // What was saved before is there, with the row that says where it ends.
+        // Earlier rows are there, followed by the row that marks the end of the monitored time.
         let (past, _) = open(folder.path());
         assert_eq!((past.timeline.recent(9).count(), past.fault), (2, None));
     }
@@ -394,7 +394,7 @@ mod tests {
         out
     }
 
-    /// Header, class `n` with the name `Cn`, and a stack each. Names have other numbers in each stream.
+    /// Header, class `n` with the name `Cn`, and one stack per class. Each stream uses other numbers for names.
     fn prelude(stream: u32, classes: u32) -> Vec<u8> {
         let mut out = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
         for n in (0..classes).map(|n| (n * 7 + stream) % classes) {
@@ -413,7 +413,7 @@ mod tests {
         out
     }
 
-    /// ALLOC SITES in which class `n` has so many objects, live and ever, of 16 bytes.
+    /// ALLOC SITES in which class `n` has these numbers of objects, live and in total, of 16 bytes.
     fn sites(counts: &[(u32, u32)]) -> Vec<u8> {
         let mut rows = vec![0; 30];
         rows.extend((counts.len() as u32).to_be_bytes());
@@ -427,7 +427,7 @@ mod tests {
         record(6, &[&rows])
     }
 
-    /// What a recording says of every range between these times, by names.
+    /// The contents of a recording for every range between these times, by names.
     fn ranges(recorded: &Recorded, times: &[u64]) -> Vec<String> {
         let profile = recorded.profile().unwrap();
         let mut printed = Vec::new();
@@ -484,7 +484,7 @@ mod tests {
                     }
                 }
                 bytes.extend(sites(&counts));
-                // Pieces end anywhere, but for the last one.
+                // Pieces may end anywhere, except for the last one.
                 let cut = number(bytes.len() as u64) as usize;
                 let rest = bytes.split_off(cut);
                 for piece in [std::mem::take(&mut bytes), rest] {
@@ -497,7 +497,7 @@ mod tests {
             printed = ranges(&recorded, &times);
             assert!(printed.len() > 1000);
         }
-        // What did not change is not in the journal again.
+        // Unchanged rows are not stored again.
         let journal = std::fs::read_dir(folder.path()).unwrap().next().unwrap();
         let length = journal.unwrap().metadata().unwrap().len();
         let whole = 90 * sites(&counts).len() as u64;

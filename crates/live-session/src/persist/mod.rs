@@ -1,8 +1,9 @@
-//! What outlives the server.
+//! Data that outlives the server.
 //!
-//! The journal: [`journal`] is a file of entries that survives a killed server; `journal_filter` chooses what of the agent's stream
-//! goes into it; `journal_state` is the timeline with its journal, written as things happen and replayed by the next server. For the user:
-//! [`saved_tables`] are tables of all classes in files, in the forms of `table_forms`.
+//! The journal: [`journal`] is a file of entries that survives a killed server; `journal_filter` selects the part of
+//! the agent's stream that is stored; `journal_state` is the timeline with its journal, which is written as things
+//! happen and replayed by the next server. For the user: [`saved_tables`] stores tables of all classes in files, in the
+//! formats of `table_forms`.
 
 pub mod journal;
 pub mod journal_filter;

@@ -1,5 +1,5 @@
-//! Tables of all classes that were kept, on demand or on schedule: each as a page that sorts
-//! offline, CSV and JSON in the folder of the dumps.
+//! Saved tables of all classes, on demand or periodically: each as a page that can be sorted offline, as CSV and as
+//! JSON, in the folder of the dumps.
 
 use super::table_forms;
 use crate::clock::now_ms;
@@ -37,13 +37,13 @@ struct Written<'a> {
     rows: Vec<Fields<'a, ClassRow>>,
 }
 
-/// What is read of it again.
+/// The part of it that is read again.
 #[derive(Deserialize)]
 struct Read {
     rows: Vec<ClassRow>,
 }
 
-/// Everything that was kept of one program.
+/// All saved tables of one program.
 #[derive(Debug)]
 pub struct SavedTables {
     folder: PathBuf,
@@ -52,7 +52,7 @@ pub struct SavedTables {
 }
 
 impl SavedTables {
-    /// Files named `STEM-classes-N` in a folder, which is made when it is needed.
+    /// Files named `STEM-classes-N` in a folder, which is created when it is needed.
     pub fn new(folder: PathBuf, stem: String) -> SavedTables {
         SavedTables {
             folder,
@@ -61,10 +61,10 @@ impl SavedTables {
         }
     }
 
-    /// Keeps a table, and gives its number. Nothing that exists is overwritten.
+    /// Saves a table, and returns its number. Existing files are never overwritten.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// A file cannot be written.
     pub fn keep(
         &self,
         source: &str,
@@ -101,7 +101,7 @@ impl SavedTables {
         Ok(number)
     }
 
-    /// Takes a table up that was kept earlier, if its file is there yet.
+    /// Adds a table that was saved earlier, if its file still exists.
     pub fn add(&self, saved: Saved) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if saved.file("json").is_file() {
@@ -110,10 +110,10 @@ impl SavedTables {
         }
     }
 
-    /// Keeps a file of another kind, named `STEM-WHAT-N.FORM`. Nothing that exists is overwritten.
+    /// Saves a file of another kind, named `STEM-WHAT-N.FORM`. Existing files are never overwritten.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// It cannot be written.
     pub fn keep_file(&self, what: &str, form: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder)?;
         let (mut file, stem) = self.next_file(what, form, 1)?;
@@ -133,20 +133,20 @@ impl SavedTables {
         }
     }
 
-    /// All of them, in order of their numbers.
+    /// All saved tables, in the order of their numbers.
     pub fn list(&self) -> Vec<Saved> {
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.clone()
     }
 
-    /// One by its number.
+    /// A saved table by its number.
     pub fn get(&self, number: usize) -> Option<Saved> {
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.get(number.checked_sub(1)?).cloned()
     }
 }
 
-/// A new file, readable by its owner only.
+/// A new file that only its owner can read.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -158,7 +158,7 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A name may have dots of its own.
+/// Appends the ending, because a name may contain dots.
 fn with_ending(stem: &Path, form: &str) -> PathBuf {
     let mut name = stem.as_os_str().to_owned();
     name.push(".");
@@ -167,15 +167,15 @@ fn with_ending(stem: &Path, form: &str) -> PathBuf {
 }
 
 impl Saved {
-    /// Its file of a form: json, csv or html.
+    /// Its file in a format: json, csv or html.
     pub fn file(&self, form: &str) -> PathBuf {
         with_ending(&self.stem, form)
     }
 
-    /// Its rows, read from the file again.
+    /// Its rows, read from the file.
     ///
     /// # Errors
-    /// When the file is gone or was changed into something else.
+    /// The file does not exist any more, or its content is invalid.
     pub fn rows(&self) -> io::Result<Vec<ClassRow>> {
         let text = fs::read(self.file("json"))?;
         Ok(serde_json::from_slice::<Read>(&text)?.rows)

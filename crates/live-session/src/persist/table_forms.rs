@@ -1,17 +1,17 @@
-//! Tables of HTML, and one page that sorts without a server.
+//! HTML tables, and a page that can be sorted without a server.
 
 use live_analysis::columns::{Column, Kind};
 use live_analysis::table::Table;
 use report::{escape, live};
 use std::fmt::Write;
 
-/// Frames of a stack that a page without scripts shows.
+/// The most frames of a stack that a page without JavaScript shows.
 const FRAMES: usize = 12;
 
-/// What sorts a table when its heads are clicked; also the answer to `/profiler?action=script`.
+/// The script that sorts a table when its heads are clicked; also the answer to `/profiler?action=script`.
 pub const SORT_SCRIPT: &str = include_str!("../../web/tablesort.js");
 
-/// One page without any link, with its own script.
+/// One page without any links, with its script included.
 pub fn page<R>(title: &str, columns: &'static [Column<R>], rows: &[R]) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -32,7 +32,7 @@ pub fn page<R>(title: &str, columns: &'static [Column<R>], rows: &[R]) -> String
     out
 }
 
-/// A page of a table for people, with its notes: the name with what qualifies it and its first frames, then the numbers.
+/// A table as HTML, with its notes: the name with its details and first frames, then the numbers.
 pub fn push_answer<R>(out: &mut String, table: &Table<R>) {
     for note in &table.notes {
         let _ = writeln!(out, "<p class=\"bad\">{}</p>", escape::html(note));
@@ -58,7 +58,7 @@ pub fn push_answer<R>(out: &mut String, table: &Table<R>) {
         );
         let frames = live::frames(columns, row);
         lines.extend(frames.iter().take(FRAMES).map(|it| format!("  at {it}")));
-        // Numbers with all digits, so that they can be sorted.
+        // Numbers have all digits, so that they can be sorted.
         let cells = live::shown(columns).map(|column| match (column.kind, (column.value)(row)) {
             (kind @ (Kind::Time | Kind::Rate), value) => live::text(kind, value),
             (_, value) => value.to_string(),

@@ -1,4 +1,4 @@
-//! The connection to the agent: its stream is read on a thread, and what it brings becomes part of the recording.
+//! The connection to the agent: a thread reads its stream, and the received data is added to the recording.
 
 use super::program::{Agent, Ask};
 use super::state::{Live, locked};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use vmpi::class_options::Rules;
 
 impl Live {
-    /// Takes an agent that is connected.
+    /// Handles a newly connected agent.
     pub fn connect(self: &Arc<Self>, agent: Agent) {
         let dumps = self.dumps.clone();
         let (snapshots, range) = self.recorded_mut(|recorded| {
@@ -42,7 +42,7 @@ impl Live {
         self.thread("tenure-agent", move |live| live.receive(agent.stream));
     }
 
-    /// Reads what the agent sends until it is gone.
+    /// Reads the agent's stream until it ends.
     fn receive(&self, mut stream: Box<dyn Read + Send>) {
         let mut buffer = vec![0; 1 << 16];
         while !self.stop.load(Ordering::Relaxed) {
@@ -112,11 +112,10 @@ impl Live {
         Ok(())
     }
 
-    /// Puts a note of the agent's on the timeline, unless it differs from one that is there in
-    /// numbers only.
+    /// Adds a note of the agent to the timeline, unless it differs only in numbers from an existing one.
     fn note(&self, text: &str) {
-        // The agent has no more. The name of a thread may look like a note, and there are as many of these as the
-        // program likes.
+        // The agent has fewer notes than this. The name of a thread may look like a note, and a program can have any
+        // number of these.
         const MOST: usize = 256;
         let words = text.replace(|c: char| c.is_ascii_digit(), "");
         let is_new = self
@@ -126,7 +125,7 @@ impl Live {
         }
     }
 
-    /// Adds a heap dump that is whole, and gives its number.
+    /// Adds a complete heap dump, and returns its number.
     pub(crate) fn add_dump(&self, path: PathBuf, joined: bool, held: Option<Held>) -> usize {
         locked(&self.past).dump(path.clone(), joined);
         let opened = self.program.open_dump(&path);
@@ -135,10 +134,10 @@ impl Live {
 }
 
 impl Live {
-    /// Records and shows classes as these lines say from now on.
+    /// Sets the class filters for recording and showing from now on.
     ///
     /// # Errors
-    /// The first line that is wrong; the ones before then hold on.
+    /// The first line that is wrong; the previous filters then stay.
     pub fn choose(&self, text: &str) -> Result<(), String> {
         let rules = Rules::parse(text).map_err(|wrong| wrong.to_string())?;
         locked(&self.past).classes(rules.text());
@@ -147,7 +146,7 @@ impl Live {
         Ok(())
     }
 
-    /// Sends the class filters to the agent, if there is one. The thread that reads its stream notices when it is gone.
+    /// Sends the class filters to the agent, if there is one. If it is gone, the thread that reads its stream notices.
     pub(crate) fn send_rules(&self) {
         if let Some(commands) = self.commands() {
             let _ = commands(Ask::Classes(self.rules.get().text().to_owned()));

@@ -1,23 +1,23 @@
-//! Questions to the agent about live objects, and the answers that are kept for their other pages.
+//! Requests to the agent about live objects, and the answers that are cached for their other pages.
 
 use std::time::{Duration, Instant};
 use vmpi::{InstanceQuery, Listing};
 
-/// A list that can be paged through is the same on every page for so long.
+/// For how long a list stays the same on all its pages.
 pub(crate) const KEPT: Duration = Duration::from_secs(60);
-/// Lists that are kept: as many may page through lists of their own.
+/// The most cached lists: as many users can page through separate lists.
 pub(crate) const MOST_KEPT: usize = 4;
 
-/// Questions about objects, one after the other.
+/// Requests about objects, which are sent one at a time.
 #[derive(Debug, Default)]
 pub struct Asking {
-    /// Number of the last.
+    /// The number of the last request.
     pub(crate) number: u32,
     /// The oldest first.
     pub(crate) kept: Vec<Kept>,
 }
 
-/// An answer, for its other pages: each question finds others alive, and chooses other ones.
+/// A cached answer for its other pages: each new request would find other live objects and choose another sample.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) query: InstanceQuery,

@@ -1,4 +1,4 @@
-//! Taking CPU samples while a page or a measurement wants them.
+//! Takes CPU samples while a page or a measurement needs them.
 
 use super::program::{Ask, Commands, Recording};
 use super::state::{Live, locked};
@@ -6,7 +6,7 @@ use requests::Fault;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What an agent that is loaded for the CPU alone records when allocations are recorded later.
+/// If an agent was loaded only for CPU samples, this is what it records when allocations are recorded later.
 const LATER: Recording = Recording::Sampled {
     interval: 512 << 10,
     depth: DEPTH,
@@ -14,13 +14,13 @@ const LATER: Recording = Recording::Sampled {
 };
 /// Frames per stack.
 const DEPTH: u32 = 64;
-/// How long the agent may take to send what it has.
+/// How long the agent may take to send its data.
 const PATIENCE: Duration = Duration::from_secs(30);
 impl Live {
-    /// Takes CPU samples from now on, or no longer. Loads the agent if it is not there.
+    /// Starts or stops taking CPU samples. Loads the agent if it is not loaded.
     ///
     /// # Errors
-    /// When no agent can be loaded, or it is gone, in words.
+    /// A message: no agent can be loaded, or it is gone.
     pub fn sample_cpu(self: &Arc<Self>, on: bool) -> Result<(), String> {
         if self.status.borrow().cpu == on {
             return Ok(());
@@ -37,7 +37,7 @@ impl Live {
                 self.command(Ask::Allocations(false))?;
                 self.set_recording(false);
             }
-            // If the agent is gone, there is nothing to end.
+            // If the agent is gone, there is nothing to stop.
             if let Some(commands) = self.commands() {
                 let done = if on {
                     self.begin_samples(&commands)
@@ -61,7 +61,7 @@ impl Live {
         commands(ask)
     }
 
-    /// The agent may continue with what a server before this one has begun: what it has comes, and that ends.
+    /// The agent may still take samples for a previous server: requests the existing samples and stops this.
     pub(crate) fn end_old_samples(&self) {
         let was_sampled = self.recorded(|recorded| !recorded.cpu.times().is_empty());
         if let Some(commands) = self.commands().filter(|_| was_sampled) {
@@ -70,7 +70,7 @@ impl Live {
         }
     }
 
-    /// Requests the samples since the last ones, where they are taken and the last ones have come.
+    /// Requests the samples since the last ones, if samples are taken and the last ones have been received.
     pub(crate) fn ask_samples(&self) {
         let is_on = self.status.borrow().cpu;
         let Some(commands) = self.commands().filter(|_| is_on) else {
@@ -83,7 +83,7 @@ impl Live {
         }
     }
 
-    /// Requests samples; how many times they will have come when these have.
+    /// Requests samples; returns how often samples will have been received when these have.
     fn order_samples(&self, commands: &Commands, ask: Ask) -> Result<u64, String> {
         let mut asked = locked(&self.samples_asked);
         commands(ask)?;
@@ -91,7 +91,7 @@ impl Live {
         Ok(*asked)
     }
 
-    /// Takes samples for one more of those who want them; what others have until now has come.
+    /// Starts samples for one more user; all samples until now have been received when this returns.
     pub(crate) fn begin_samples(&self, commands: &Commands) -> Result<(), Fault> {
         let mut wanted = locked(&self.samples_wanted);
         match *wanted {
@@ -102,7 +102,8 @@ impl Live {
         Ok(())
     }
 
-    /// One of those who want samples has enough; all samples until now have come. The last one ends them.
+    /// Ends samples for one user; all samples until now have been received when this returns. The last user ends the
+    /// sampling.
     pub(crate) fn end_samples(&self, commands: &Commands) -> Result<(), Fault> {
         let mut wanted = locked(&self.samples_wanted);
         *wanted = wanted.saturating_sub(1);

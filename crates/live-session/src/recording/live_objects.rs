@@ -1,6 +1,5 @@
-//! The live instances of a class, as the agent lists them now: no heap dump, no pause. It knows those
-//! that it follows, when and where each was made, and, where code of the program may be run, what they
-//! say of themselves.
+//! The live instances of a class, as the agent lists them now: no heap dump, no pause. It lists the tracked ones, when
+//! and where each was allocated, and, if code of the program may be run, results of their methods.
 
 use super::asking::{KEPT, Kept, MOST_KEPT};
 use super::program::Ask;
@@ -12,21 +11,21 @@ use std::time::{Duration, Instant};
 use vmpi::instances::{EQUAL, HASH, MOST, ORDER, TEXT};
 use vmpi::{InstanceQuery, Listing};
 
-/// Longer than the agent asks the objects of one question.
+/// This is longer than the agent calls methods of objects for one request.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Characters of a text that stands for a group.
+/// The most characters of a text that describes a group.
 const GROUP_TEXT: u32 = 2000;
 
-/// Which page of an answer is wanted.
+/// The requested page of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Page {
-    /// It has none.
+    /// The answer has no pages.
     None,
     First,
     Later,
 }
 
-/// What is asked of the agent.
+/// A request to the agent.
 fn question(class: &str, query: &Query, ask: u8, text_limit: usize) -> InstanceQuery {
     InstanceQuery {
         number: 0,
@@ -40,10 +39,10 @@ fn question(class: &str, query: &Query, ask: u8, text_limit: usize) -> InstanceQ
 }
 
 impl Live {
-    /// Asks the agent about the instances of a class, one question after the other.
+    /// Requests the instances of a class from the agent, one request at a time.
     ///
     /// # Errors
-    /// When no agent is connected, or it does not answer.
+    /// No agent is connected, or it does not answer.
     fn listing(&self, mut query: InstanceQuery, page: Page) -> Result<Listing, Fault> {
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
         let mut asking = locked(&self.asking);
@@ -93,10 +92,10 @@ impl Live {
         }
     }
 
-    /// Lets the agent run code of the program to answer what is asked of its objects, or no longer.
+    /// Allows or forbids the agent to run code of the program for requests about its objects.
     ///
     /// # Errors
-    /// When the agent is gone.
+    /// The agent is gone.
     pub fn set_own_code(&self, on: bool) -> Result<(), String> {
         self.status.send_modify(|status| status.own_code = on);
         match self.commands() {
@@ -106,7 +105,7 @@ impl Live {
     }
 }
 
-/// Adds to rows the threads that made their objects, where that was recorded.
+/// Adds the allocating threads to rows, where they are recorded.
 pub fn add_contexts(live: &Live, rows: &mut [Instance]) {
     live.recorded(|recorded| {
         if let Some(profile) = recorded.profile() {
@@ -122,7 +121,7 @@ fn excluded(_: Excluded) -> Fault {
 /// The live instances of a class.
 ///
 /// # Errors
-/// When no agent is connected, it does not answer, or the class filters exclude the class.
+/// No agent is connected, it does not answer, or the class filters exclude the class.
 pub fn list(live: &Live, class: &str, query: &Query) -> Result<Found<Instance>, Fault> {
     let mut ask = match query.page.sort.as_str() {
         "rank" => ORDER,
@@ -142,10 +141,10 @@ pub fn list(live: &Live, class: &str, query: &Query) -> Result<Found<Instance>, 
         .map_err(excluded)
 }
 
-/// The live instances of a class, counted by what they have in common.
+/// The live instances of a class, counted by a common property.
 ///
 /// # Errors
-/// As of [`list`].
+/// Those of [`list`].
 pub fn groups(live: &Live, class: &str, uniq: Uniq, query: &Query) -> Result<Found<Group>, Fault> {
     let ask = match uniq {
         Uniq::Value => EQUAL | TEXT,

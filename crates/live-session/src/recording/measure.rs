@@ -1,5 +1,5 @@
-//! CPU samples and contention of monitors, on request: what `profile` and
-//! `block` of the pprof addresses are. The agent does neither in between.
+//! CPU samples and contention of monitors, on request, for `profile` and `block` of the pprof addresses. Between
+//! requests, the agent measures neither.
 
 use super::program::{Ask, Commands, SAMPLES_NS};
 use super::recorded::Recorded;
@@ -13,21 +13,21 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long the agent may take to send what it found.
+/// How long the agent may take to send its results.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Where threads use CPU time.
+    /// CPU time of threads.
     Cpu,
-    /// Where threads wait for monitors that others have.
+    /// Waits of threads for monitors that others own.
     Contention,
 }
 
-/// What had come before, of tables that only grow.
+/// The state before the measurement of tables that only grow.
 struct Before {
-    /// How often contention had.
+    /// How often contention had been received.
     sent: u64,
     samples: FxHashMap<TraceId, u64>,
     contention: FxHashMap<(NameId, TraceId), (u64, u64)>,
@@ -52,7 +52,7 @@ impl Before {
         }
     }
 
-    /// What has come since then, with the names and stacks it needs.
+    /// The data received since then, with the names and stacks it needs.
     fn since(&self, recorded: &Recorded, what: &[What]) -> Profile {
         let Some(now) = recorded.profile() else {
             return Profile::default();
@@ -95,11 +95,11 @@ impl Before {
 }
 
 impl Live {
-    /// Measures for so long; one measurement after the other. It ends early with the program, and is then what the agent
-    /// has sent at the end.
+    /// Measures for this time; only one measurement runs at a time. It ends early if the program ends, and then has
+    /// what the agent sent at the end.
     ///
     /// # Errors
-    /// When no agent is connected, or it does not answer.
+    /// No agent is connected, or it does not answer.
     pub fn measure_for(&self, what: &[What], time: Duration) -> Result<Profile, Fault> {
         let _turn = locked(&self.measuring);
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
@@ -123,7 +123,7 @@ impl Live {
         Ok(self.recorded(|now| before.since(now, what)))
     }
 
-    /// Has the agent send what it has measured, and waits for it.
+    /// Makes the agent send its measurements, and waits for them.
     fn end_measuring(
         &self,
         commands: &Commands,
@@ -151,11 +151,11 @@ impl Live {
         Ok(())
     }
 
-    /// Lets time pass, and gives when that was: from the last snapshot of the sites before it to
-    /// the first after it, in milliseconds since 1970.
+    /// Waits for this time, and returns the covered range: from the last snapshot of the sites before it to the first
+    /// one after it, in milliseconds since 1970.
     ///
     /// # Errors
-    /// When no agent is connected.
+    /// No agent is connected.
     pub fn range_of(&self, time: Duration) -> Result<(u64, u64), Fault> {
         let none = || Fault::not_found("nothing is being recorded; start a recording first");
         let commands = self.commands().ok_or_else(none)?;
@@ -177,7 +177,7 @@ impl Live {
         self.status.send_modify(|status| status.measuring -= 1);
     }
 
-    /// Ends what is being measured now; the answers are of the time until then.
+    /// Ends the running measurements now; their results cover the time until then.
     pub fn finish(&self) {
         self.finished.fetch_add(1, Ordering::Relaxed);
     }

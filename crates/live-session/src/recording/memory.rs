@@ -1,5 +1,5 @@
-//! Memory by category: asked of the VM and of the system on a thread of its own, seldom, because a VM
-//! at a safepoint answers late and a large process has many pages.
+//! Memory by category. A separate thread queries the VM and the system infrequently, because a VM at a safepoint
+//! answers late and a large process has many pages.
 
 use super::state::{Live, locked};
 use jvm_observe::native_memory;
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Between two questions.
+/// The time between two queries.
 const EVERY: Duration = Duration::from_secs(5);
-/// It looks so often whether memory is requested.
+/// How often the thread checks whether memory is requested.
 const STEP: Duration = Duration::from_millis(200);
-/// The metaspace gets new parts, seldom.
+/// The metaspace is rarely extended.
 const RANGES_EVERY: Duration = Duration::from_secs(60);
-/// A reading that took long is not repeated before so many times as much has passed.
+/// After a reading, the next one waits for this many times the duration of the reading.
 const REST: u32 = 50;
 
-/// A VM that does not answer is not asked more often.
+/// The most attempts with a VM that does not answer.
 const ATTEMPTS: u32 = 5;
 
 impl Live {
-    /// Asks until the program or the watch ends.
+    /// Repeats the queries until the program or the monitoring ends.
     pub(crate) fn ask_memory(self: &Arc<Self>) {
         let ask = |command: &str| self.program().diagnose(command).unwrap_or_default();
         let file = format!("/proc/{}/smaps", self.program().pid());
-        // What does not change as long as the VM lives, and is not worth a second question.
+        // These values do not change as long as the VM runs, so they are queried once.
         let (mut heap, mut info) = (String::new(), String::new());
         let mut ranges: Option<(Ranges, Instant)> = None;
         let (mut is_tracked, mut attempts) = (true, 0);
@@ -38,12 +38,12 @@ impl Live {
                 info = ask("VM.info");
             }
             let _old = ranges.take_if(|(_, asked)| asked.elapsed() >= RANGES_EVERY);
-            // A VM that has only just begun does not say yet where its heap is.
+            // A VM that has just started does not report yet where its heap is.
             if ranges.is_none() && !heap.is_empty() {
                 let metaspace = ask("VM.metaspace vslist");
                 ranges = Some((Ranges::parse(&heap, &info, &metaspace), Instant::now()));
             }
-            // Tracking is chosen when the VM starts.
+            // Tracking can only be enabled when the VM starts.
             let tracked = is_tracked
                 .then(|| ask("VM.native_memory summary"))
                 .and_then(|text| native_memory::parse(&text));

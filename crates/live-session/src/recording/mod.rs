@@ -1,10 +1,11 @@
-//! What is known of a watched program, and the threads that keep it up to date.
+//! The state of a watched program, and the threads that update it.
 //!
-//! From the VM: [`session`] reads counters and `/proc` four times a second, `memory` the memory by category every few seconds; both become
-//! rows of the timeline. From the agent: `agent` reads its stream, [`tap`] takes the stream apart, and [`recorded`] turns tables
-//! into the history of every site. Questions go the other way: [`program`] is what a program can be asked; `sizes`, [`live_objects`],
-//! `cpu` and [`measure`] ask the agent and wait for its answer ([`readings`], [`asking`]).
-//! [`state`] holds all of it behind locks, [`class_filters`] says what is recorded of each class, and [`status`] is what pages follow.
+//! From the VM: [`session`] reads counters and `/proc` four times a second, `memory` reads the memory by category every
+//! few seconds; both become rows of the timeline. From the agent: `agent` reads its stream, [`tap`] splits the stream
+//! into records, and [`recorded`] turns tables into the history of every site. Requests go in the other direction:
+//! [`program`] defines the requests to a program; `sizes`, [`live_objects`], `cpu` and [`measure`] send requests to the
+//! agent and wait for its answer ([`readings`], [`asking`]). [`state`] holds all data behind locks, [`class_filters`]
+//! states what is recorded of each class, and [`status`] is sent to pages when it changes.
 
 mod agent;
 pub mod asking;

@@ -1,5 +1,5 @@
-//! What can be asked of a running program. Who implements this knows how (attach socket, agent
-//! socket); the pages do not.
+//! Requests to a running program. The implementation decides how they are sent (attach socket, agent socket); pages do
+//! not depend on it.
 
 use crate::dumps::opened::OpenDump;
 use serde::{Deserialize, Serialize};
@@ -34,9 +34,9 @@ pub enum Recording {
 }
 
 impl Recording {
-    /// Frames per stack, unless others are requested.
+    /// The default number of frames per stack.
     pub const DEPTH: u32 = 32;
-    /// Mean distance of sampled allocations in bytes, unless another one is requested.
+    /// The default mean distance of sampled allocations in bytes.
     pub const INTERVAL: u64 = 64 << 10;
 
     /// The name of its mode in the API.
@@ -54,7 +54,7 @@ pub const SAMPLES_NS: u64 = 10_000_000;
 /// A command to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Send the allocation sites, and how many JNI references there are.
+    /// Send the allocation sites, and the number of JNI references.
     Sites,
     /// Send each JNI reference, too.
     References,
@@ -62,34 +62,34 @@ pub enum Ask {
     Gc,
     /// Send a heap dump.
     Dump,
-    /// Count allocations from now on, or stop doing so.
+    /// Start or stop counting allocations.
     Allocations(bool),
-    /// Take CPU samples from now on, or end that and send them.
+    /// Start taking CPU samples, or stop and send them.
     Samples(bool),
-    /// Send the CPU samples since the last that were sent, and continue.
+    /// Send the CPU samples since the last ones that were sent, and continue.
     SamplesSoFar,
-    /// Time contention of monitors from now on, or end that and send it.
+    /// Start timing the contention of monitors, or stop and send it.
     Monitors(bool),
-    /// Record classes as these lines say from now on.
+    /// Set the class filters for recording.
     Classes(String),
-    /// Code of the program may be run to answer what is asked of its objects, or no longer.
+    /// Allow or forbid running code of the program for requests about its objects.
     OwnCode(bool),
     /// List the live instances of a class.
     Instances(vmpi::InstanceQuery),
-    /// Read how big and how full all live objects are; the answer has this number.
+    /// Read how large and how full all live objects are; the answer has this number.
     Fills(u32),
 }
 
-/// Sends a command to the agent; an error means that it is gone.
+/// Sends a command to the agent; an error means that the agent is gone.
 pub type Commands = Box<dyn Fn(Ask) -> Result<(), String> + Send + Sync>;
 
 /// A connected agent.
 pub struct Agent {
-    /// What it sends: a binary profile without end.
+    /// The data that it sends: a binary profile without end.
     pub stream: Box<dyn Read + Send>,
-    /// The way to it.
+    /// Sends commands to it.
     pub commands: Commands,
-    /// What it was started with.
+    /// The recording with which it was started.
     pub recording: Recording,
 }
 
@@ -101,16 +101,16 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-/// What a snapshot was.
+/// The result of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// How long the program stood still at most.
+    /// The longest time for which the program was stopped.
     pub stopped: Duration,
-    /// Objects of which the stack that allocated them is known.
+    /// Objects with a known allocation stack.
     pub with_stack: u64,
 }
 
-/// A running VM as its views need it. Every call may block for as long as the VM takes.
+/// A running VM. Every call may block for as long as the VM takes.
 pub trait Program: Send + Sync {
     /// Process id.
     fn pid(&self) -> u32;
@@ -118,33 +118,33 @@ pub trait Program: Send + Sync {
     /// Main class or jar.
     fn name(&self) -> String;
 
-    /// Begins to open a heap dump of it.
+    /// Starts to open a heap dump of it.
     fn open_dump(&self, path: &Path) -> Arc<dyn OpenDump>;
 
-    /// The file of its counters, once there is one.
+    /// The file of its counters, if it exists yet.
     fn counters(&self) -> Option<PathBuf>;
 
-    /// Carries out a diagnostic command and gives what the VM says.
+    /// Carries out a diagnostic command and returns the VM's output.
     ///
     /// # Errors
-    /// In words, when the VM refuses or does not answer.
+    /// A message: the VM refuses or does not answer.
     fn diagnose(&self, command: &str) -> Result<String, String>;
 
-    /// Lets the VM write a heap dump.
+    /// Makes the VM write a heap dump.
     ///
     /// # Errors
-    /// In words.
+    /// A message.
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String>;
 
-    /// Writes a heap dump of a copy of the VM, which the agent in it makes.
+    /// Writes a heap dump from a copy of the VM, which its agent makes.
     ///
     /// # Errors
-    /// In words, when there can be no copy, or it cannot be read.
+    /// A message: no copy can be made, or it cannot be read.
     fn snapshot(&self, file: File) -> Result<Snapshot, String>;
 
     /// Loads the agent and waits until it is connected.
     ///
     /// # Errors
-    /// In words: no library, the VM refuses, an agent is there already.
+    /// A message: no library, the VM refuses, or an agent is already recording.
     fn record(&self, recording: Recording) -> Result<Agent, String>;
 }

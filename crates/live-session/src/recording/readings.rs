@@ -1,4 +1,5 @@
-//! Readings of the agent: how big and how full all live objects were, and whether a reading is new enough to be shown.
+//! Readings of the agent: how large and how full all live objects were, and whether a reading is recent enough to be
+//! shown.
 
 use crate::clock::now_ms;
 use live_analysis::origin::Source;
@@ -7,13 +8,13 @@ use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 use vmpi::fills::Fills;
 
-/// What was read so long ago is new.
+/// A reading that is at most this old is current.
 const NEW: Duration = Duration::from_secs(2);
-/// A reading that took so much CPU time is followed by so many times that of rest.
+/// After a reading, the next one waits for this many times its CPU time.
 const REST: u32 = 50;
-/// What was read so long ago is awaited to be read again, rather than shown.
+/// If a reading is older than this, a request waits for a new one instead of showing it.
 const OLD: Duration = Duration::from_secs(60);
-/// One answer of the agent; classes and stacks by its numbers.
+/// One answer of the agent, with its numbers for classes and stacks.
 #[derive(Debug)]
 pub(crate) struct Reading {
     arrived: Instant,
@@ -28,21 +29,21 @@ impl Reading {
     }
 }
 
-/// What was read so far.
+/// All readings so far.
 #[derive(Debug, Default)]
 pub struct Readings {
     pub(crate) last: Option<Reading>,
-    /// Greatest size and capacity in any reading, by class and stack.
+    /// The largest size and capacity in any reading, by class and stack.
     pub(crate) ever: FxHashMap<Site, [u64; 2]>,
-    /// Number of the last question, and when it was asked if it has no answer yet.
+    /// The number of the last request, and the time of the request if it is not answered yet.
     pub(crate) number: u32,
     pub(crate) asked: Option<Instant>,
-    /// What was requested so far is not new enough.
+    /// Whether the pending reading is not recent enough, so that another one must follow.
     pub(crate) again: bool,
 }
 
 impl Readings {
-    /// Takes an answer.
+    /// Adds an answer.
     pub(crate) fn take(&mut self, fills: Fills) {
         self.asked = None;
         for row in &fills.rows {
@@ -56,12 +57,12 @@ impl Readings {
         });
     }
 
-    /// Who was asked is gone.
+    /// The agent is gone, so a pending request must be repeated.
     pub(crate) fn ask_again(&mut self) {
         self.asked = None;
     }
 
-    /// Where the last reading came from.
+    /// The source of the last reading.
     pub(crate) fn source(&self) -> Option<Source> {
         let last = self.last.as_ref()?;
         Some(Source {
@@ -76,7 +77,7 @@ impl Readings {
         })
     }
 
-    /// The next request has it read again.
+    /// Makes the next request start a new reading.
     pub(crate) fn read_again(&mut self) {
         self.again = true;
     }

@@ -1,4 +1,4 @@
-//! What the agent has said: its stream, taken in as it comes, becomes the past of every site.
+//! The data received from the agent: its stream is processed as it arrives and becomes the history of every site.
 
 use super::program::SAMPLES_NS;
 use super::readings::Readings;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 use vmpi::class_options::Rules;
 
-/// What the agent has said so far.
+/// The data received from the agent so far.
 #[derive(Debug, Default)]
 pub struct Recorded {
     tap: Option<Tap>,
@@ -23,33 +23,34 @@ pub struct Recorded {
     pub native: History,
     /// Global and weak references of native code at each snapshot.
     pub made: [History; 2],
-    /// CPU samples at each time they were sent: the stacks, with samples as objects and CPU time in nanoseconds as bytes.
+    /// CPU samples at each time they were received: the sites are stacks, with samples as objects and CPU time in
+    /// nanoseconds as bytes.
     pub cpu: History,
-    /// Objects and bytes tracked and live at the last snapshot.
+    /// Tracked live objects and their bytes at the last snapshot.
     pub(crate) tracked: Option<(u64, u64)>,
     pub(crate) asked: Option<Instant>,
-    /// How many snapshots of the sites the agent that is connected has sent, as far as pages know them.
+    /// How many snapshots of the sites have been received from the connected agent and are visible to pages.
     pub(crate) sites: u64,
-    /// How often each JNI reference was sent.
+    /// How often the list of all JNI references was received.
     pub(crate) references: u64,
-    /// The last live objects that were listed.
+    /// The last list of live objects.
     pub(crate) listing: Option<vmpi::Listing>,
-    /// How big and how full live objects were when the agent read that.
+    /// Readings of sizes and capacities of live objects.
     pub(crate) fills: Readings,
-    /// How often CPU samples were sent, and contention of monitors.
+    /// How often CPU samples and contention of monitors were received.
     pub(crate) measured: [u64; 2],
-    /// Notes of the agent's that are on the timeline, without their numbers.
+    /// Notes of the agent that are on the timeline, without their digits.
     pub(crate) notes: BTreeSet<String>,
 }
 
-/// What some bytes of the stream brought.
+/// The result of processing some bytes of the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    /// In order.
+    /// What was received, in order.
     pub(crate) arrived: Vec<Arrived>,
-    /// A snapshot came: whether anything was ever counted.
+    /// If a snapshot was received: whether anything was ever counted.
     pub(crate) snapshot: Option<bool>,
-    /// What a server that comes later needs of it.
+    /// The data that a later server needs.
     pub(crate) kept: Vec<u8>,
 }
 
@@ -59,12 +60,12 @@ impl Recorded {
         self.tap.as_ref().and_then(Tap::profile)
     }
 
-    /// What the agent sends.
+    /// The parsed stream of the agent.
     pub(crate) fn tap(&self) -> Option<&Tap> {
         self.tap.as_ref()
     }
 
-    /// What factories of the program have said of classes.
+    /// Answers of the program's factories about classes.
     pub fn answers(&self) -> Option<&Answers> {
         self.tap.as_ref().map(Tap::answers)
     }
@@ -78,8 +79,8 @@ impl Recorded {
         }
     }
 
-    /// The stream of an agent begins. A program has one agent as long as it lives, whose counts and numbers
-    /// continue, so what was known stays.
+    /// The stream of an agent begins. A program has only one agent during its life, whose counts and numbers continue,
+    /// so earlier data stays.
     pub(crate) fn begin(&mut self, next_dump: NextDump) {
         match &mut self.tap {
             Some(tap) => tap.go_on(next_dump),
@@ -90,7 +91,7 @@ impl Recorded {
         self.fills.ask_again();
     }
 
-    /// Takes the next bytes of the stream.
+    /// Processes the next bytes of the stream.
     pub(crate) fn take(&mut self, now: u64, bytes: &[u8]) -> Result<Taken, TapError> {
         let mut taken = Taken::default();
         let Some(tap) = &mut self.tap else {
@@ -129,7 +130,7 @@ impl Recorded {
         Ok(taken)
     }
 
-    /// What has arrived, without the rows of tables that say what the history knew.
+    /// The received data, without unchanged rows of tables.
     fn kept(&mut self, has_sites: bool, has_table: bool) -> Vec<u8> {
         let Some(tap) = &mut self.tap else {
             return Vec::new();
@@ -151,7 +152,7 @@ impl Recorded {
             }
         }
         if has_table {
-            // Each table is the whole of what exists, and small.
+            // Each table is complete and small.
             match self.made.iter().any(History::has_any_changed) {
                 true => kept.whole(RecordTag::JniReferences, &mut out),
                 false => kept.forget(RecordTag::JniReferences),
@@ -163,7 +164,7 @@ impl Recorded {
         out
     }
 
-    /// A journal was read again: its last table had only some rows.
+    /// A journal was replayed: its last table had only some rows.
     pub(crate) fn end_replay(&mut self) {
         if !self.history.times().is_empty() {
             let live = self.history.live();
@@ -171,7 +172,7 @@ impl Recorded {
         }
     }
 
-    /// Number of the snapshots, and when the first and the last were taken.
+    /// The number of snapshots, and the times of the first and the last one.
     pub(crate) fn snapshots(&self) -> (usize, Option<(u64, u64)>) {
         let times = self.history.times();
         let range = times.first().copied().zip(times.last().copied());

@@ -1,5 +1,4 @@
-//! Watching a program: the threads that read it, and what the user can have done: collections, heap dumps,
-//! recordings.
+//! Monitors a program: the threads that read it, and the user's commands: collections, heap dumps, recordings.
 
 use super::asking::Asking;
 use super::class_filters::Chosen;
@@ -24,25 +23,25 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use vm_image::container;
 
-/// Milliseconds between two ticks, unless the page requests others.
+/// The default time between two ticks in milliseconds.
 const INTERVAL_MS: u64 = 250;
-/// What the page may request.
+/// The times that the page may request.
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 50..=60_000;
-/// While recording, allocation sites are requested once in so many ticks,
+/// While recording, allocation sites are requested once in this many ticks,
 const SITES_TICKS: u64 = 8;
-/// and once in so many milliseconds at least and at most.
+/// but at least and at most this many milliseconds apart.
 const SITES_MS: [u64; 2] = [500, 2000];
-/// An answer that has not come after this long is no longer waited for.
+/// How long an answer is awaited.
 const SITES_PATIENCE: Duration = Duration::from_secs(30);
-/// A collection does not wait longer for the agent.
+/// How long a collection waits for the agent.
 const SETTLE: Duration = Duration::from_secs(10);
-/// Rows in every state that pages follow: enough for a page that missed some.
+/// Rows in every status that is sent to pages: enough for a page that missed some.
 const ROWS_IN_STATE: usize = 16;
 
 impl Live {
-    /// Begins to watch a program; heap dumps and tables go into `folder`, and the sources of frames are
-    /// searched below `sources`. What is known by time is kept in the folder `past`, if there is one, and
-    /// what a server that is no more has kept of this program there is known again.
+    /// Starts to monitor a program. Heap dumps and tables are written to `folder`, and the sources of frames are
+    /// searched below `sources`. The history is stored in the folder `past`, if given; the history of this program that
+    /// an earlier server stored there is loaded.
     pub fn watch(
         program: Arc<dyn Program>,
         folder: PathBuf,
@@ -100,7 +99,7 @@ impl Live {
         live
     }
 
-    /// Takes up what another server left.
+    /// Restores the state that an earlier server stored.
     fn take_up(&self, earlier: &Earlier) {
         for (time_ms, path, joined) in &earlier.dumps {
             if path.is_file() {
@@ -115,23 +114,22 @@ impl Live {
         let saved = self.saved_tables.list();
         self.status.send_modify(|status| status.saved = saved);
         if let Some(text) = &earlier.classes {
-            // It was right when it was kept.
+            // It was valid when it was stored.
             let _ = self.choose(text);
         }
     }
 
-    /// What was being recorded when the server before this one ended; once.
+    /// Returns once the recording that was active when the previous server ended.
     pub fn resume(&self) -> Option<Recording> {
         locked(&self.past).resume.take()
     }
 
-    /// Removes what is kept of the past by time: the program has ended, and what was recorded is kept
-    /// elsewhere.
+    /// Removes the stored history: the program has ended, and the recording is saved elsewhere.
     pub fn forget(&self) {
         locked(&self.past).forget();
     }
 
-    /// The ticks, until the program or the watch ends.
+    /// Reads the program at each tick, until the program or the monitoring ends.
     fn measure(self: &Arc<Self>, earlier: Option<Collectors>) {
         let mut sampler = Sampler::after(earlier);
         let mut started = None;
@@ -167,7 +165,7 @@ impl Live {
                 self.ask_samples();
             }
             let interval = Duration::from_millis(interval_ms);
-            // In short steps, so that the end is noticed.
+            // Sleeps in short steps, so that the end is noticed.
             while begun.elapsed() < interval && self.alive() {
                 let rest = interval.saturating_sub(begun.elapsed());
                 std::thread::sleep(rest.min(Duration::from_millis(250)));
@@ -229,9 +227,9 @@ impl Live {
         let _ = self.order_sites(&commands, Ask::Sites);
     }
 
-    /// Requests a snapshot of the sites; how many will have come when it has.
+    /// Requests a snapshot of the sites; returns how many will have been received when it has.
     fn order_sites(&self, commands: &Commands, ask: Ask) -> Result<u64, String> {
-        // Questions go out in the order of their numbers.
+        // Requests are sent in the order of their numbers.
         let mut asked = locked(&self.sites_asked);
         let come = self.recorded(|recorded| recorded.sites);
         commands(ask)?;
@@ -242,7 +240,7 @@ impl Live {
     /// Changes the time between two rows.
     ///
     /// # Errors
-    /// When it is out of range.
+    /// The time is out of range.
     pub fn set_interval(&self, ms: u64) -> Result<(), String> {
         if !INTERVALS_MS.contains(&ms) {
             return Err(format!("{ms} ms: expected 50 to 60000"));
@@ -255,7 +253,7 @@ impl Live {
     /// Collects garbage.
     ///
     /// # Errors
-    /// When the VM refuses, in words.
+    /// A message: the VM refuses.
     pub fn force_gc(&self) -> Result<(), String> {
         self.busy("Collecting garbage", || {
             let agent = locked(&self.commands).clone();
@@ -274,8 +272,8 @@ impl Live {
         Ok(())
     }
 
-    /// Waits for a snapshot of the sites that is requested now: until it is asked, the agent holds
-    /// the youngest objects of each thread, so that a collection would not find them. Whether it came.
+    /// Requests a snapshot of the sites and waits for it; returns whether it was received. Before a request, the agent
+    /// keeps the newest objects of each thread alive, so that a collection would not free them.
     pub fn settle(&self, commands: &Commands) -> Result<bool, String> {
         self.settle_within(commands, SETTLE)
     }
@@ -286,7 +284,7 @@ impl Live {
         let has_come = || self.recorded(|recorded| recorded.sites >= number);
         while !has_come() {
             if begun.elapsed() > patience || locked(&self.commands).is_none() {
-                // No one waits for this one any more.
+                // The wait for this one has ended.
                 self.recorded_mut(|recorded| recorded.sites = recorded.sites.max(number));
                 return Ok(false);
             }
@@ -295,11 +293,11 @@ impl Live {
         Ok(true)
     }
 
-    /// What comes when its time has come comes now: a snapshot of the sites, for which this waits if
-    /// there is a recording, sizes with the next table, and memory by category with one of the next rows.
+    /// Performs the periodic work now: requests a snapshot of the sites, and waits for it if there is a recording;
+    /// reads sizes for the next table, and memory by category for one of the next rows.
     ///
     /// # Errors
-    /// When the agent does not answer.
+    /// The agent does not answer.
     pub fn snapshot(&self) -> Result<(), String> {
         self.memory_wanted.store(true, Ordering::Relaxed);
         let Some(commands) = self.commands() else {
@@ -316,7 +314,7 @@ impl Live {
         Ok(())
     }
 
-    /// The JNI references that exist, as the agent says it now.
+    /// The existing JNI references, requested from the agent now.
     fn held(&self, commands: &Commands) -> Option<Held> {
         let sent = || self.recorded(|recorded| recorded.references);
         let (before, begun) = (sent(), Instant::now());
@@ -327,12 +325,12 @@ impl Live {
         self.recorded(|recorded| recorded.profile().map(held))
     }
 
-    /// Takes a heap dump and gives its number. It is a snapshot if the agent is there and can make one; else the agent
-    /// writes it in a full recording, and the VM itself otherwise. Objects that a recording tracks know the stack that allocated them,
-    /// unless the VM writes it.
+    /// Takes a heap dump and returns its number. It is a snapshot if there is an agent that can make one; otherwise the
+    /// agent writes it in a full recording, and the VM itself in other cases. Allocation stacks of tracked objects are
+    /// known, unless the VM writes the dump.
     ///
     /// # Errors
-    /// When the VM refuses, in words.
+    /// A message: the VM refuses.
     pub fn dump(self: &Arc<Self>) -> Result<usize, String> {
         self.busy("Taking a heap dump", || {
             self.mark("Heap dump");
@@ -352,7 +350,7 @@ impl Live {
         })
     }
 
-    /// Whether the agent is there and tracks all objects.
+    /// Whether there is an agent that tracks all objects.
     fn records_in_full(&self) -> bool {
         matches!(
             self.status.borrow().recording,
@@ -364,7 +362,7 @@ impl Live {
         )
     }
 
-    /// Takes a dump of a copy of the program.
+    /// Takes a dump from a copy of the program.
     fn dump_by_copy(&self, commands: &Commands) -> Result<(usize, Written), String> {
         let (path, file) = self.dumps.create().map_err(|error| error.to_string())?;
         let held = self.held(commands);
@@ -380,7 +378,7 @@ impl Live {
         Ok((number, written))
     }
 
-    /// Has the agent or the VM write a dump.
+    /// Makes the agent or the VM write a dump.
     fn dump_by_another(
         &self,
         agent: Option<Arc<Commands>>,
@@ -412,10 +410,10 @@ impl Live {
         Ok((number, written))
     }
 
-    /// Starts to count allocations, or continues with it.
+    /// Starts or resumes counting allocations.
     ///
     /// # Errors
-    /// When no agent can be loaded, in words.
+    /// A message: no agent can be loaded.
     pub fn start_recording(self: &Arc<Self>, recording: Recording) -> Result<(), String> {
         self.busy("Starting to record", || {
             let connected = locked(&self.commands).clone();
@@ -434,10 +432,10 @@ impl Live {
         Ok(())
     }
 
-    /// Stops counting new allocations. Frees of what was counted are still noticed.
+    /// Stops counting new allocations. Frees of counted objects are still reported.
     ///
     /// # Errors
-    /// When nothing is being recorded.
+    /// Nothing is being recorded.
     pub fn stop_recording(&self) -> Result<(), String> {
         self.busy("Stopping the recording", || {
             let commands = locked(&self.commands).clone();
@@ -465,7 +463,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A part of a file name made of a program's name.
+/// A part of a file name, derived from a program's name.
 fn file_stem(name: &str) -> String {
     let last = name.rsplit(['/', ' ']).next().unwrap_or(name);
     let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');

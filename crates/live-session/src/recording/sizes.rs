@@ -1,6 +1,6 @@
-//! How big and how full all live objects are, as the agent reads it while someone looks: no heap dump,
-//! no pause. A table that is requested lets it read again, but so seldom that reading costs the program
-//! less than a fiftieth of a core; no one looks, nothing is read.
+//! How large and how full all live objects are, as the agent reads it on demand: no heap dump, no pause. A requested
+//! table starts a new reading, but so rarely that reading costs the program less than a fiftieth of a core; without
+//! requests, nothing is read.
 
 use super::program::Ask;
 use super::recorded::Recorded;
@@ -10,16 +10,15 @@ use live_analysis::classes::{Apart, ClassRow};
 use live_analysis::sizes;
 use std::time::{Duration, Instant};
 
-/// How long a table waits for a new reading if it can show one, and if it cannot.
+/// How long a table waits for a new reading: first if an older one can be shown, then if not.
 const PATIENCE: Duration = Duration::from_millis(100);
 const MUCH_PATIENCE: Duration = Duration::from_secs(10);
-/// An answer that has not come after this long is no longer waited for.
+/// How long an answer is awaited.
 const LOST: Duration = Duration::from_secs(60);
 
 impl Live {
-    /// Lets the agent read again how big and how full live objects are, if that was not done just now,
-    /// and waits for it a little; longer if nothing is known yet or what is known is old, unless the
-    /// answer is to be brief.
+    /// Makes the agent read sizes and capacities of live objects again, unless that was done recently, and waits for it
+    /// briefly; longer if there is no reading or it is old, unless `is_brief` is set.
     pub(crate) fn read_fills(&self, is_brief: bool) {
         let Some(commands) = self.commands() else {
             return;
@@ -51,7 +50,7 @@ impl Live {
             return;
         }
         let mut pause = Duration::from_millis(1);
-        // Those that come later wait for the same answer, and not from the beginning.
+        // Later callers wait for the same answer, for the rest of its time.
         while asked.is_some_and(|since| since.elapsed() < patience) && self.commands().is_some() {
             if self.recorded(|recorded| recorded.fills.asked != asked) {
                 return;
@@ -62,7 +61,7 @@ impl Live {
     }
 }
 
-/// Adds sizes and capacities of the last reading to the rows of a recording; false without one.
+/// Adds sizes and capacities of the last reading to the rows of a recording; returns false if there is no reading.
 pub(crate) fn add(recorded: &Recorded, rows: &mut [ClassRow], apart: Apart) -> bool {
     let (Some(profile), Some(tap)) = (recorded.profile(), recorded.tap()) else {
         return false;

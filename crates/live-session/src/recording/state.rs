@@ -1,5 +1,5 @@
-//! One watched program: all that is known of it, and access to that. What is done with it is in the files
-//! that implement more of [`Live`].
+//! One watched program: all its data, and access to it. The operations on it are in other files that implement more of
+//! [`Live`].
 
 use super::asking::Asking;
 use super::class_filters::Chosen;
@@ -35,38 +35,37 @@ pub struct TimelineAnswer {
 /// A watched program.
 pub struct Live {
     pub(crate) program: Arc<dyn Program>,
-    /// The timeline, and what keeps all that is known by time. Locked after `recorded`, if both are.
+    /// The timeline, and the journal that stores the history. Locked after `recorded`, if both are locked.
     pub(crate) past: Mutex<Past>,
     pub(crate) recorded: RwLock<Recorded>,
     pub(crate) commands: Mutex<Option<Arc<Commands>>>,
-    /// What was last known of memory by category.
+    /// The last values of memory by category.
     pub(crate) memory: Mutex<Memory>,
-    /// Memory by category is to be read before its time.
+    /// Whether memory by category should be read before the next regular time.
     pub(crate) memory_wanted: AtomicBool,
     /// Its heap dumps.
     pub dumps: Dumps,
-    /// Its tables of classes that were kept.
+    /// Its saved tables of classes.
     pub saved_tables: SavedTables,
-    /// What is shown of each class.
+    /// The class filters.
     pub rules: Chosen,
-    /// Where the sources of its frames may be found.
+    /// Folders in which sources of its frames are searched.
     pub(crate) sources: Vec<PathBuf>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) interval_ms: AtomicU64,
-    /// One command after the other.
+    /// Locked during a command, so that only one runs at a time.
     pub(crate) turn: Mutex<()>,
-    /// How many snapshots of the sites the agent that is connected will have sent when it has sent
-    /// the last that was requested.
+    /// How many snapshots of the sites the connected agent will have sent when all requested ones have been received.
     pub(crate) sites_asked: Mutex<u64>,
-    /// How many times the agent will have sent CPU samples when it has sent the last that were requested.
+    /// How often the agent will have sent CPU samples when all requested ones have been received.
     pub(crate) samples_asked: Mutex<u64>,
-    /// How many want CPU samples now: the page, and measurements.
+    /// How many users need CPU samples now: the page, and measurements.
     pub(crate) samples_wanted: Mutex<u32>,
-    /// One measurement after the other.
+    /// Locked during a measurement, so that only one runs at a time.
     pub(crate) measuring: Mutex<()>,
-    /// How often measuring has been ended early.
+    /// How often measurements were ended early.
     pub(crate) finished: AtomicU64,
-    /// One question about objects after the other.
+    /// Locked during a request about objects, so that only one runs at a time.
     pub(crate) asking: Mutex<Asking>,
     pub(crate) stop: AtomicBool,
 }
@@ -84,7 +83,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Live {
-    /// Runs something on a thread of its own.
+    /// Runs `body` on a separate thread.
     pub(crate) fn thread(
         self: &Arc<Self>,
         name: &str,
@@ -99,13 +98,13 @@ impl Live {
         }
     }
 
-    /// Stops watching; the program continues.
+    /// Stops monitoring; the program continues.
     pub fn close(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.dumps.close();
     }
 
-    /// The present state, and how to follow it.
+    /// The current status, and a way to wait for changes.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
     }
@@ -137,7 +136,7 @@ impl Live {
         }
     }
 
-    /// Reads what the agent has said.
+    /// Reads the data received from the agent.
     pub fn recorded<T>(&self, look: impl FnOnce(&Recorded) -> T) -> T {
         look(&self.recorded.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -160,7 +159,7 @@ impl Live {
         !self.stop.load(Ordering::Relaxed) && !self.status.borrow().ended
     }
 
-    /// Puts a mark on the timeline.
+    /// Adds a marker to the timeline.
     pub fn mark(&self, text: impl Into<String>) {
         let kind = EventKind::Marker { text: text.into() };
         let id = locked(&self.past).mark(now_ms(), kind);
@@ -168,7 +167,7 @@ impl Live {
             .send_modify(|status| status.last_event = Some(id));
     }
 
-    /// Does something that takes time, one after the other, and reports this on the pages.
+    /// Runs a lengthy command while no other one runs, and shows it on the pages as in progress.
     pub(crate) fn busy<T>(
         &self,
         what: &str,
@@ -190,7 +189,7 @@ impl Live {
         done
     }
 
-    /// The way to the agent that is connected; `None` when it is gone.
+    /// Sets the function that sends commands to the connected agent; `None` when the agent is gone.
     pub(crate) fn set_commands(&self, commands: Option<Commands>) {
         if commands.is_some() {
             *locked(&self.sites_asked) = 0;
@@ -202,7 +201,7 @@ impl Live {
         *locked(&self.commands) = commands.map(Arc::new);
     }
 
-    /// The way to the agent that is connected.
+    /// The function that sends commands to the connected agent.
     pub fn commands(&self) -> Option<Arc<Commands>> {
         locked(&self.commands).clone()
     }

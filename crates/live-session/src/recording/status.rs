@@ -1,4 +1,4 @@
-//! The state of a watched program that its pages follow.
+//! The status of a watched program, which is sent to its pages.
 
 use super::program::Recording;
 use crate::dumps::list::DumpInfo;

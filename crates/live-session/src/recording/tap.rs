@@ -1,6 +1,6 @@
-//! The agent's stream, taken apart while it arrives: records become a profile, allocation sites a
-//! snapshot, and each heap dump a file of its own that every heap tool opens, because the names,
-//! classes and stacks that came before go into it too.
+//! Splits the agent's stream while it arrives: records become a profile, allocation sites a snapshot, and each heap
+//! dump a separate file that every heap tool opens, because the names, classes and stacks before it are written into
+//! it, too.
 
 use crate::persist::journal_filter::Kept;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
@@ -17,16 +17,16 @@ use vmpi::{ClassOptions, Share};
 const HEAD: usize = 9;
 /// The header is a short text and three words.
 const MOST_HEADER: usize = 256;
-/// A record that is no heap dump and longer than this is no record of an agent.
+/// A record that is not a heap dump and is longer than this is invalid.
 const MOST_BODY: usize = 256 << 20;
 
-/// Why a stream cannot be followed any further.
+/// Why a stream cannot be read any further.
 #[derive(Debug, Error)]
 pub enum TapError {
-    /// It is no binary profile.
+    /// It is not a binary profile.
     #[error("the agent does not send the binary form: {0}")]
     Header(HeaderError),
-    /// A record claims a length that none has.
+    /// A record claims an invalid length.
     #[error("a record of the agent claims {0} bytes")]
     Length(u64),
     /// A dump cannot be stored.
@@ -34,28 +34,28 @@ pub enum TapError {
     Store(io::Error),
 }
 
-/// What a stream brought.
+/// A part of a stream that was received.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrived {
-    /// A table of allocation sites; it is in the profile now.
+    /// A table of allocation sites, which was added to the profile.
     Sites,
     /// A heap dump begins.
     DumpBegun,
-    /// How many JNI references there are, by class and stack; the table is in the profile now.
+    /// The number of JNI references, by class and stack; the table was added to the profile.
     ReferenceTable,
     /// Each JNI reference that exists.
     References,
-    /// CPU samples; they were added to those of the profile.
+    /// CPU samples, which were added to those of the profile.
     Samples,
-    /// Contention of monitors; it was added to that of the profile.
+    /// Contention of monitors, which was added to that of the profile.
     Contention,
-    /// Live objects that were requested; their stacks by the agent's numbers.
+    /// Requested live objects, with the agent's numbers for stacks.
     Listing(Box<vmpi::Listing>),
-    /// How big and how full live objects are; their classes and stacks by the agent's numbers.
+    /// How large and how full live objects are, with the agent's numbers for classes and stacks.
     Fills(Box<vmpi::Fills>),
-    /// Something is missing or not measured as requested, in the agent's words.
+    /// Data that is missing or not measured as requested, in the agent's text.
     Note(String),
-    /// It is whole and lies here, with the references that native code held.
+    /// A complete heap dump at this path, with the references of native code.
     Dump(PathBuf, Held),
 }
 
@@ -64,25 +64,25 @@ struct Storing {
     path: PathBuf,
     file: BufWriter<File>,
     held: Held,
-    /// A dump of version 1.0.1 is one record without an end.
+    /// A dump of version 1.0.1 is one record without an end marker.
     single: bool,
 }
 
-/// Where a heap dump is put.
+/// Creates the file for the next heap dump.
 pub type NextDump = Box<dyn FnMut() -> io::Result<(PathBuf, File)> + Send + Sync>;
 
-/// Takes a stream apart. Bytes in, events out; pieces may be of any size.
+/// Parses a stream: pieces of any size are passed in, and received parts are returned.
 pub struct Tap {
     waiting: Vec<u8>,
     reader: Option<StreamReader>,
-    /// The header of this stream has come.
+    /// Whether the header of this stream has been received.
     is_open: bool,
-    /// What a server that comes later needs.
+    /// The data that a later server needs.
     kept: Kept,
-    /// Header and every record that is not about one heap or one table.
+    /// The header and every record that is not part of one heap dump or one table.
     prelude: Vec<u8>,
     storing: Option<Storing>,
-    /// Bytes of a heap segment still to come.
+    /// Remaining bytes of a heap segment.
     segment: u64,
     next_dump: NextDump,
     answers: Answers,
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Tap {
 }
 
 impl Tap {
-    /// A tap that stores heap dumps where `next_dump` says.
+    /// A tap that stores heap dumps in the files of `next_dump`.
     pub fn new(next_dump: NextDump) -> Tap {
         Tap {
             waiting: Vec::new(),
@@ -112,7 +112,7 @@ impl Tap {
         }
     }
 
-    /// Another stream of the same agent follows; what was recorded so far stays.
+    /// Continues with another stream of the same agent; the recording so far stays.
     pub fn go_on(&mut self, next_dump: NextDump) {
         self.waiting.clear();
         self.is_open = false;
@@ -123,17 +123,17 @@ impl Tap {
         self.next_dump = next_dump;
     }
 
-    /// What a server that comes later needs of what has arrived.
+    /// The received data that a later server needs.
     pub(crate) fn kept(&mut self) -> &mut Kept {
         &mut self.kept
     }
 
-    /// What has been recorded so far.
+    /// The recording so far.
     pub fn profile(&self) -> Option<&Profile> {
         self.reader.as_ref().map(StreamReader::profile)
     }
 
-    /// A class by the agent's number; the empty name for another.
+    /// A class by the agent's number; the empty name if it is unknown.
     pub(crate) fn class(&self, serial: hprof::Serial) -> NameId {
         let reader = self.reader.as_ref();
         reader.map_or(NameId::default(), |reader| reader.class(serial))
@@ -144,15 +144,15 @@ impl Tap {
         self.reader.as_ref()?.trace(serial)
     }
 
-    /// What factories of the program have said of classes so far.
+    /// Answers of the program's factories about classes so far.
     pub fn answers(&self) -> &Answers {
         &self.answers
     }
 
-    /// Takes what they have said, by rows of nine bytes.
+    /// Stores these answers from rows of nine bytes.
     fn class_options(&mut self, body: &[u8]) {
         let Some(reader) = &self.reader else { return };
-        // Each record is the whole of it.
+        // Each record is complete.
         self.answers.clear();
         for row in body.chunks_exact(9) {
             let word =
@@ -165,10 +165,10 @@ impl Tap {
         }
     }
 
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     ///
     /// # Errors
-    /// When the stream cannot be followed any further.
+    /// The stream cannot be read any further.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Arrived>, TapError> {
         let mut arrived = Vec::new();
         let mut bytes = bytes;
@@ -195,7 +195,7 @@ impl Tap {
         Ok(arrived)
     }
 
-    /// Reads the header if it is there, and gives its length.
+    /// Reads the header if it is complete, and returns its length.
     fn header(&mut self) -> Result<usize, TapError> {
         let text = self.waiting.iter().position(|byte| *byte == 0);
         let whole = text.is_some_and(|end| self.waiting.len() >= end + 13);
@@ -215,7 +215,7 @@ impl Tap {
         Ok(length)
     }
 
-    /// Handles the record at `at` if enough of it is there, and gives the bytes used.
+    /// Handles the record at `at` if enough of it has been received, and returns the number of bytes used.
     fn record(&mut self, at: usize, arrived: &mut Vec<Arrived>) -> Result<Option<usize>, TapError> {
         let Some(head) = self.waiting.get(at..at + HEAD) else {
             return Ok(None);
@@ -292,8 +292,7 @@ impl Tap {
         Ok(Some(HEAD + length as usize))
     }
 
-    /// A note of the agent's, which is a name that nothing refers to (`NOTE: ...`), if the body of
-    /// a name is one.
+    /// A note of the agent, if the body of a name record is one: a name that no record refers to (`NOTE: ...`).
     fn note(&self, body: &[u8]) -> Option<Arrived> {
         let ids = self.reader.as_ref()?.id_size().bytes();
         let text = body.get(ids..)?.strip_prefix(b"NOTE: ")?;
@@ -301,7 +300,7 @@ impl Tap {
         Some(Arrived::Note(text))
     }
 
-    /// Whether the last table had not room for its numbers: one with whole numbers follows it.
+    /// Whether the numbers of the last table were too large for its fields: a table with wide numbers follows it.
     fn is_cut(&self) -> bool {
         let table = self.profile().and_then(|profile| profile.sites.as_ref());
         let is_full = |site: &profile::Site| {
@@ -311,7 +310,7 @@ impl Tap {
         table.is_some_and(|table| table.sites().iter().any(is_full))
     }
 
-    /// Begins a segment, and stores what of it is there.
+    /// Begins a segment, and stores the part of it that has been received.
     fn segment(
         &mut self,
         at: usize,
