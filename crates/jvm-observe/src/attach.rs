@@ -1,4 +1,4 @@
-//! HotSpot's attach mechanism: a socket in the JVM's temporary folder that it opens when asked.
+//! HotSpot's attach mechanism: a socket in the JVM's temporary folder, which the JVM opens on request.
 
 use crate::error::{Context, Result, refuse};
 use crate::files::JvmFiles;
@@ -11,18 +11,18 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a JVM may take to open its socket; one that starts or collects takes its time. A signal
-/// that it comes to later than that prints a thread dump.
+/// How long a JVM may take to open its socket; one that is starting or collecting garbage is slow. If the JVM handles
+/// the signal only after that time, it prints a thread dump.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The socket at which an answer of the agent is awaited.
+/// The name of the socket that receives an answer of the agent.
 const REPLY: &str = "reply";
-/// How long a command may take: a heap dump of many gigabytes.
+/// How long a command may take, such as a heap dump of many gigabytes.
 const ANSWER: Duration = Duration::from_secs(3600);
 
-/// Sends one command and gives the JVM's answer.
+/// Sends one command and returns the JVM's answer.
 ///
 /// # Errors
-/// When the JVM opens no attach socket, does not answer, or refuses.
+/// The JVM opens no attach socket, does not answer, or refuses.
 pub fn command(jvm: &Jvm, name: &str, arguments: [&str; 3]) -> Result<String> {
     let inside = JvmFiles::of(jvm)?;
     let mut stream = inside.as_owner(|| connect(jvm, &inside))?;
@@ -45,7 +45,7 @@ fn request(name: &str, arguments: [&str; 3]) -> Vec<u8> {
     bytes
 }
 
-/// The text behind a first line of `0`; anything else there is a refusal.
+/// Returns the text after a first line of `0`; any other first line is a refusal.
 fn read_answer(answer: &str) -> Result<String> {
     let (code, text) = answer.split_once('\n').unwrap_or((answer, ""));
     match code.trim() {
@@ -56,22 +56,22 @@ fn read_answer(answer: &str) -> Result<String> {
 }
 
 fn connect(jvm: &Jvm, inside: &JvmFiles) -> Result<UnixStream> {
-    // Of two that ask at once the second would get a thread dump in the program's output.
+    // If two threads requested the socket at once, the second signal would print a thread dump in the program's output.
     static ASKING: Mutex<()> = Mutex::new(());
     let socket = format!(".java_pid{}", jvm.inner_pid);
     let _one = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(stream) = inside.connect(&socket)? {
         return Ok(stream);
     }
-    // The JVM opens the socket on SIGQUIT when it finds a file `.attach_pidN`. Without the file the
-    // signal would print a thread dump, so the file comes first.
+    // The JVM opens the socket on SIGQUIT if a file `.attach_pidN` exists. Without the file, the signal would print a
+    // thread dump, so the file is created first.
     wait_for_handler(jvm)?;
     let trigger = format!(".attach_pid{}", jvm.inner_pid);
     inside.with_trigger(&trigger, || wait_for(jvm, inside, &socket))
 }
 
-/// True when the process has a handler for SIGQUIT: without one the signal would end it. A JVM that
-/// starts has none yet, and one with `-Xrs` never gets one.
+/// True if the process has a handler for SIGQUIT: without one, the signal would end it. A JVM that is starting has none
+/// yet, and one with `-Xrs` never gets one.
 fn catches_quit(status: &str) -> bool {
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -79,9 +79,9 @@ fn catches_quit(status: &str) -> bool {
     caught.is_some_and(|mask| mask & (1 << 2) != 0)
 }
 
-/// Whether a JVM with these threads has started. Before, it handles the signal already, but works in
-/// another folder for a moment, where a request is lost, and prints a thread dump; `Service Thread` is
-/// started after that. JDK 8 names no threads, but has seven or more by then.
+/// Whether a JVM with these threads has started. Before that, it already handles the signal, but for a moment its
+/// working folder is another one, in which it does not find the request, and it prints a thread dump; `Service Thread`
+/// is started after that. JDK 8 does not name its threads, but has seven or more by then.
 fn has_started(threads: &[String]) -> bool {
     const UNNAMED: usize = 7;
     let are_named = threads.iter().any(|thread| *thread != threads[0]);
@@ -137,10 +137,10 @@ fn wait_for(jvm: &Jvm, inside: &JvmFiles, socket: &str) -> Result<UnixStream> {
     )
 }
 
-/// Has the JVM write a heap dump to a new file of this process's.
+/// Makes the JVM write a heap dump to a new file of this process.
 ///
 /// # Errors
-/// When the JVM writes none, or the file exists.
+/// The JVM writes none, or the file exists.
 pub fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     const NAME: &str = "heap.hprof";
     let which = if live_only { "-live" } else { "-all" };
@@ -164,7 +164,7 @@ pub fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether a JVM has opened its socket before it may load agents: JDK 21 and later do so on a busy machine.
+/// Whether the JVM opened its socket before it could load agents, which happens on a busy machine from JDK 21 on.
 fn is_too_early(answer: &Result<String>) -> bool {
     let text = answer
         .as_ref()
@@ -172,11 +172,11 @@ fn is_too_early(answer: &Result<String>) -> bool {
     text.contains("only permitted in the live phase")
 }
 
-/// Loads an agent library, or gives the one that is loaded already an order: options, `stop`, `dump` or
-/// `status`. Returns its answer. The path is one of the JVM's own file system.
+/// Loads an agent library, or sends a command to the one that is already loaded: options, `stop`, `dump` or `status`.
+/// Returns its answer. The path is in the JVM's file system.
 ///
 /// # Errors
-/// When the JVM cannot load it, or the agent refuses.
+/// The JVM cannot load it, or the agent refuses.
 pub fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
     let inside = JvmFiles::of(jvm)?;
     let mut folder = inside.private_folder()?;
@@ -191,7 +191,7 @@ pub fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    // The agent has answered before the JVM does, unless it was not even loaded.
+    // The agent answers before the JVM does, unless it was not loaded.
     if let Ok((mut stream, _)) = listener.accept() {
         inside.check(&stream)?;
         stream.set_nonblocking(false)?;
@@ -203,7 +203,7 @@ pub fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
             None => refuse!("the agent gave no answer"),
         };
     }
-    // JDK 8 says `0`, later ones `return code: 0`; a missing library is a sentence.
+    // JDK 8 answers `0`, later ones `return code: 0`; for a missing library, the answer is a sentence.
     let answer = answer?;
     if jvm.agent.is_some() {
         refuse!("another version of the agent is loaded, and stays until the program ends");

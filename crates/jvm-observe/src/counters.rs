@@ -1,6 +1,5 @@
-//! The counters that every HotSpot VM keeps in a mapped file (`hsperfdata_USER/PID` in its
-//! temporary folder): reading them costs the VM nothing. The layout is that of version 2.0, the
-//! same from JDK 8 to 25.
+//! The counters that every HotSpot VM stores in a mapped file (`hsperfdata_USER/PID` in its temporary folder). Reading
+//! them costs the VM nothing. The layout is that of version 2.0, the same from JDK 8 to 25.
 
 use std::collections::HashMap;
 use thiserror::Error;
@@ -9,10 +8,10 @@ use thiserror::Error;
 const PROLOGUE: usize = 32;
 /// Bytes of an entry before its name.
 const ENTRY: usize = 20;
-/// Most entries: a VM has about 200, with everything switched on about 600.
+/// The most entries: a VM has about 200, with all features enabled about 600.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Why a file holds no counters.
+/// Why a file has no readable counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PerfDataError {
     /// Too short, or another magic number.
@@ -21,7 +20,7 @@ pub enum PerfDataError {
     /// The VM is still writing the table of counters.
     #[error("the VM has not finished its table of counters")]
     NotReady,
-    /// An entry points outside the file.
+    /// An entry is outside the file.
     #[error("offset {0}: an entry of the counter table points outside the file")]
     Entry(usize),
 }
@@ -35,7 +34,7 @@ pub enum Counter {
     Text(String),
 }
 
-/// All counters at one moment, by name (`sun.gc.collector.0.invocations`).
+/// All counters at one time, by name (`sun.gc.collector.0.invocations`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters(HashMap<String, Counter>);
 
@@ -43,7 +42,7 @@ impl Counters {
     /// Reads the content of a file.
     ///
     /// # Errors
-    /// When it is no such file, or not yet whole.
+    /// The file has another format, or is not complete yet.
     pub fn parse(data: &[u8]) -> Result<Counters, PerfDataError> {
         if data.len() < PROLOGUE || data[..4] != [0xca, 0xfe, 0xc0, 0xc0] {
             return Err(PerfDataError::Magic);
@@ -104,8 +103,8 @@ impl Words<'_> {
         usize::try_from(number).ok()
     }
 
-    /// Length, name and value of the entry at an offset. The outer `None` is damage, the inner one
-    /// a type that is not used.
+    /// Length, name and value of the entry at an offset. If the outer `Option` is `None`, the entry is damaged; if the
+    /// inner one is, its type is not used.
     fn entry(&self, at: usize) -> Option<(usize, String, Option<Counter>)> {
         let length = self.offset(at)?;
         if length < ENTRY {
@@ -129,7 +128,7 @@ impl Words<'_> {
         Some((length, name, value))
     }
 
-    /// The text that a NUL ends, at most `most` bytes long.
+    /// The text before a NUL, at most `most` bytes long.
     fn text(&self, at: usize, most: usize) -> Option<String> {
         let rest = self.data.get(at..)?;
         let rest = &rest[..rest.len().min(most)];

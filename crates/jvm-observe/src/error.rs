@@ -7,19 +7,19 @@ use thiserror::Error;
 /// Why a JVM could not be observed.
 #[derive(Debug, Error)]
 pub enum ObserveError {
-    /// There is no such JVM; the message lists those that run.
+    /// There is no such JVM; the message lists the running ones.
     #[error("{0}")]
     NotFound(String),
     /// Several JVMs match.
     #[error("{0}")]
     Ambiguous(String),
-    /// The JVM refused, or something else is in its place.
+    /// The JVM refused, or another process or file is in its place.
     #[error("{0}")]
     Refused(String),
-    /// The system refused; the message says during which step.
+    /// The system refused; the message states the step.
     #[error("{during}")]
     During {
-        /// What was tried.
+        /// The step.
         during: String,
         /// The reason.
         source: Box<ObserveError>,
@@ -46,11 +46,11 @@ impl From<getrandom::Error> for ObserveError {
     }
 }
 
-/// Says during which step something failed.
+/// Adds the failed step to an error.
 pub(crate) trait Context<T> {
-    /// With a message that exists already.
+    /// With an existing message.
     fn context(self, during: impl Display) -> Result<T>;
-    /// With a message that is only made for an error.
+    /// With a message that is only built for an error.
     fn with_context<D: Display>(self, during: impl FnOnce() -> D) -> Result<T>;
 }
 

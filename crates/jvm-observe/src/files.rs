@@ -1,6 +1,5 @@
-//! Files of a JVM's own file system, which may be a container's and hold files of an attacker. No
-//! link in it leads out to files of this machine, no existing file is overwritten, and new files
-//! belong to the user of the JVM.
+//! Files in a JVM's file system, which may be that of a container and contain files of an attacker. No link in it can
+//! lead to files of this machine, no existing file is overwritten, and new files belong to the user of the JVM.
 
 use crate::error::{Context, Result, refuse};
 use crate::jvm::Jvm;
@@ -17,31 +16,30 @@ use std::path::{Path, PathBuf};
 /// The file system of a JVM.
 pub struct JvmFiles {
     root: OwnedFd,
-    /// It is that of this process.
+    /// Whether it is the file system of this process.
     is_ours: bool,
     pid: u32,
     owner: (Uid, Gid),
 }
 
-/// A folder of this user's alone in the JVM's temporary folder. It goes with its content when this is
-/// dropped.
+/// A folder that only this user can access, in the JVM's temporary folder. It is removed with its content on drop.
 pub struct PrivateFolder {
     parent: OwnedFd,
     name: String,
     folder: OwnedFd,
-    /// What the JVM calls it.
+    /// Its path in the JVM's file system.
     pub path: String,
-    /// Files in it that were named.
+    /// Files in it whose names were requested.
     files: Vec<String>,
 }
 
-/// Opens a folder or whatever else without following its last part.
+/// Opens a folder or another file without following a link in the last part of the path.
 fn handle(folder: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(folder, name, flags, Mode::empty())
 }
 
-/// A name for what is behind a descriptor.
+/// A path to the file of a descriptor.
 fn name_of(descriptor: impl AsFd) -> PathBuf {
     PathBuf::from(format!(
         "/proc/thread-self/fd/{}",
@@ -56,10 +54,10 @@ fn random() -> Result<String> {
 }
 
 impl JvmFiles {
-    /// The files that a JVM sees.
+    /// The files of a JVM.
     ///
     /// # Errors
-    /// When this process may not look into it.
+    /// This process may not access them.
     pub fn of(jvm: &Jvm) -> Result<JvmFiles> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(format!("/proc/{}/root", jvm.pid), flags, Mode::empty());
@@ -75,7 +73,7 @@ impl JvmFiles {
     /// The files of this process, for JVMs that it starts.
     ///
     /// # Errors
-    /// When the root cannot be opened.
+    /// The root cannot be opened.
     pub fn of_this_process() -> Result<JvmFiles> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(JvmFiles {
@@ -86,7 +84,7 @@ impl JvmFiles {
         })
     }
 
-    /// Opens a path of the JVM's, whose links lead to files of the JVM's only.
+    /// Opens a path of the JVM. Links in it lead only to files of the JVM.
     ///
     /// # Errors
     /// Those of the system.
@@ -95,9 +93,9 @@ impl JvmFiles {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         loop {
             match fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
-                // A rename at the same moment; the kernel wants to be asked again.
+                // A file was renamed at the same time; the call must be repeated.
                 Err(Errno::AGAIN) => {}
-                // A kernel before 5.6, or a filter that does not know the call.
+                // A kernel before 5.6, or a filter that does not allow the call.
                 Err(Errno::NOSYS | Errno::PERM) if self.is_ours => {
                     return fs::open(path, flags, Mode::empty());
                 }
@@ -106,7 +104,7 @@ impl JvmFiles {
         }
     }
 
-    /// The counters file of the JVM, which numbers its processes so.
+    /// The counters file of the JVM with this process id in its own namespace.
     pub fn counters(&self, inner_pid: u32) -> Option<File> {
         let folder = self.open("/tmp", OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
         for entry in fs::Dir::read_from(&folder).ok()?.flatten() {
@@ -132,12 +130,11 @@ impl JvmFiles {
         found.with_context(|| format!("the temporary folder of process {}", self.pid))
     }
 
-    /// Runs `body` as the user of the JVM, when this process may: a JVM takes requests and connections
-    /// of its own user and group only, and JDK 8 none of root's. Another thread does it, because the
-    /// change is one of the thread.
+    /// Runs `body` as the user of the JVM, if this process may: a JVM accepts requests and connections only from its
+    /// own user and group, and JDK 8 none from root. Another thread runs it, because the change applies to one thread.
     ///
     /// # Errors
-    /// Those of `body`, or when this process may not take that user.
+    /// Those of `body`, or this process may not become that user.
     pub fn as_owner<T: Send>(&self, body: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let (uid, gid) = self.owner;
         if (geteuid(), getegid()) == (uid, gid) {
@@ -159,7 +156,7 @@ impl JvmFiles {
     /// Creates an empty file in the JVM's working folder or temporary folder, and removes it after `body`.
     ///
     /// # Errors
-    /// Those of `body`, or when neither folder can be written.
+    /// Those of `body`, or neither folder is writable.
     pub fn with_trigger<T>(&self, name: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let working = fs::open(format!("/proc/{}/cwd", self.pid), flags, Mode::empty());
@@ -169,7 +166,7 @@ impl JvmFiles {
             let create =
                 || fs::openat(folder, name, new | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
             match create() {
-                // Left by a process that was killed, or by another user: only the name goes.
+                // It was left by a process that was killed, or by another user; this removes only the name.
                 Err(Errno::EXIST) if fs::unlinkat(folder, name, AtFlags::empty()).is_ok() => {
                     create()
                 }
@@ -185,11 +182,11 @@ impl JvmFiles {
         done
     }
 
-    /// Connects to a socket in the temporary folder that the JVM itself has made and listens at; `None`
-    /// while there is none.
+    /// Connects to a socket in the temporary folder that the JVM itself has created and listens at; `None` if there is
+    /// none.
     ///
     /// # Errors
-    /// When another process or user made the socket.
+    /// Another process or user created the socket.
     pub fn connect(&self, name: &str) -> Result<Option<UnixStream>> {
         let Ok(socket) = handle(self.temporary()?, name) else {
             return Ok(None);
@@ -210,10 +207,10 @@ impl JvmFiles {
         Ok(Some(stream))
     }
 
-    /// Makes sure that the JVM is at the other end.
+    /// Checks that the JVM is at the other end.
     ///
     /// # Errors
-    /// When another process is.
+    /// Another process is at the other end.
     pub fn check(&self, stream: &UnixStream) -> Result<()> {
         let other = socket_peercred(stream)?.pid.as_raw_nonzero().get();
         if u32::try_from(other) != Ok(self.pid) {
@@ -225,7 +222,7 @@ impl JvmFiles {
     /// A new folder for this process and the JVM.
     ///
     /// # Errors
-    /// When the temporary folder cannot be written.
+    /// The temporary folder is not writable.
     pub fn private_folder(&self) -> Result<PrivateFolder> {
         let parent = self.temporary()?;
         let name = format!(".tenure-{}", random()?);
@@ -242,7 +239,7 @@ impl JvmFiles {
         })
     }
 
-    /// Makes something the JVM's own.
+    /// Makes the user of the JVM the owner of a file.
     fn give(&self, thing: &OwnedFd) -> Result<()> {
         let (uid, gid) = self.owner;
         if geteuid().is_root() {
@@ -252,16 +249,16 @@ impl JvmFiles {
         Ok(())
     }
 
-    /// Whether something belongs to the user of the JVM and only that user can write it.
+    /// Whether a file belongs to the user of the JVM and only that user can write it.
     fn is_owned(&self, stat: &Stat) -> bool {
         stat.st_uid == self.owner.0.as_raw() && stat.st_mode & 0o022 == 0
     }
 
-    /// A copy of a library that stays, because the JVM maps it, in a folder named by its content; what
-    /// the JVM calls it.
+    /// Copies a library into a folder named by its content; returns its path in the JVM. The copy is not removed,
+    /// because the JVM maps it.
     ///
     /// # Errors
-    /// When it cannot be copied, or another file has the name.
+    /// It cannot be copied, or another file has the name.
     pub fn library(&self, file: &Path, name: &str) -> Result<String> {
         let content = std::fs::read(file).with_context(|| file.display().to_string())?;
         let folder = format!(
@@ -273,11 +270,11 @@ impl JvmFiles {
         Ok(format!("/tmp/{folder}/{name}"))
     }
 
-    /// Keeps files in a folder of the owner's alone: those that are there must have the same content,
-    /// others are written. `path` is what `parent` is called in messages.
+    /// Stores files in a folder that belongs only to the owner: existing ones must have the same content, missing ones
+    /// are written. `path` is the name of `parent` in messages.
     ///
     /// # Errors
-    /// When a file differs, cannot be written, or the folder is not the owner's.
+    /// A file differs or cannot be written, or the folder does not belong to the owner.
     pub fn keep(
         &self,
         parent: &OwnedFd,
@@ -315,7 +312,7 @@ impl JvmFiles {
             }
             refuse!("{name} is another library; remove it");
         }
-        // Under another name until it is whole: another process may attach at the same moment.
+        // It is written under another name until it is complete, because another process may attach at the same time.
         let part = format!("{name}.{}", random()?);
         let new =
             OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -330,7 +327,7 @@ impl JvmFiles {
     }
 }
 
-/// Distinguishes versions of a library; it protects nothing, the content itself is compared.
+/// Distinguishes versions of a library. It is not for protection, because the content itself is compared.
 pub fn checksum(content: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
     let start = 0xcbf2_9ce4_8422_2325;
@@ -340,7 +337,7 @@ pub fn checksum(content: &[u8]) -> u64 {
 }
 
 impl PrivateFolder {
-    /// What the JVM calls a file in it.
+    /// The path of a file in this folder, as the JVM sees it.
     pub fn file(&mut self, name: &str) -> String {
         self.files.push(name.to_owned());
         format!("{}/{name}", self.path)
@@ -361,7 +358,7 @@ impl PrivateFolder {
     /// Opens a file that the JVM has written in it.
     ///
     /// # Errors
-    /// When there is none, or it is not an ordinary file.
+    /// The file does not exist, or it is not an ordinary file.
     pub fn open(&self, name: &str) -> Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = fs::openat(&self.folder, name, flags, Mode::empty());

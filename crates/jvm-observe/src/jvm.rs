@@ -1,4 +1,4 @@
-//! Which JVMs run on this machine, from the process file system.
+//! The JVMs that run on this machine, from the process file system.
 
 use crate::error::{ObserveError, Result};
 use std::fs;
@@ -13,25 +13,25 @@ pub const AGENT_LIBRARY: &str = "libhprof.so";
 /// A running JVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jvm {
-    /// Its process id as this process sees it.
+    /// Its process id in the namespace of this process.
     pub pid: u32,
-    /// Its process id in its own namespace, which names its attach socket.
+    /// Its process id in its own namespace, which is part of its attach socket's name.
     pub inner_pid: u32,
-    /// Main class or jar, as its command line has it.
+    /// Main class or jar, as in its command line.
     pub main: String,
     /// Its effective user and group.
     pub user: (u32, u32),
-    /// The agent library that it has loaded, as it calls it.
+    /// The path of the loaded agent library, as the JVM sees it.
     pub agent: Option<String>,
 }
 
 impl Jvm {
-    /// True when the JVM sees other files than this process, or may not read this user's.
+    /// True if the JVM sees other files than this process, or may not read this user's files.
     pub fn has_own_files(&self) -> bool {
         self.has_own_root() || self.user.0 != rustix::process::geteuid().as_raw()
     }
 
-    /// True when the JVM sees other files than this process.
+    /// True if the JVM sees other files than this process.
     pub fn has_own_root(&self) -> bool {
         let link = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let root = |pid: &str| {
@@ -48,9 +48,9 @@ impl Jvm {
     }
 }
 
-/// Time that a new process may take until it is a JVM.
+/// How long a new process may take until it is a JVM.
 const STARTS_WITHIN: Duration = Duration::from_secs(3);
-/// What a process is that cannot be profiled.
+/// The message for a process of OpenJ9.
 const OPENJ9: &str =
     "runs OpenJ9, which has no such profiler interface; Tenure needs a HotSpot JVM";
 const NATIVE_IMAGE: &str =
@@ -69,10 +69,10 @@ pub fn list() -> Vec<Jvm> {
     found
 }
 
-/// The JVM of a process id or of a part of its main class's name.
+/// The JVM with this process id, or with this part of its main class's name.
 ///
 /// # Errors
-/// When there is none, or several have that name.
+/// There is none, or several match.
 pub fn find(selector: &str) -> Result<Jvm> {
     if let Ok(pid) = selector.parse() {
         return wait_for(pid).ok_or_else(|| ObserveError::NotFound(why_not(pid)));
@@ -96,8 +96,8 @@ pub fn find(selector: &str) -> Result<Jvm> {
     }
 }
 
-/// The JVM of a process id. Waits for a process that was just started (`java Main & tenure attach $!`) until it has
-/// loaded the VM.
+/// The JVM with this process id. If the process was just started (`java Main & tenure attach $!`), this waits until it
+/// has loaded the VM.
 fn wait_for(pid: u32) -> Option<Jvm> {
     let begun = Instant::now();
     loop {
@@ -110,7 +110,7 @@ fn wait_for(pid: u32) -> Option<Jvm> {
     }
 }
 
-/// Why a process is not one to attach to.
+/// Why it is not possible to attach to a process.
 fn why_not(pid: u32) -> String {
     let folder = Path::new("/proc").join(pid.to_string());
     if !folder.exists() {
@@ -141,7 +141,7 @@ fn is_openj9(maps: &str) -> bool {
     maps.lines().any(|line| line.contains("/libj9vm"))
 }
 
-/// Whether a program was made by GraalVM's native-image: it keeps the names of the runtime in itself.
+/// Whether a program was built by GraalVM's native-image: it contains the names of the runtime.
 fn is_native_image(program: &Path) -> bool {
     const NAME: &[u8] = b"com.oracle.svm.core";
     let Ok(mut file) = fs::File::open(program) else {
@@ -157,15 +157,15 @@ fn is_native_image(program: &Path) -> bool {
         {
             return true;
         }
-        // The name may be on both sides of what is read at once.
+        // The name may cross the boundary between two reads.
         held = filled.min(NAME.len());
         buffer.copy_within(filled - held..filled, 0);
     }
     false
 }
 
-/// The JVM of a process and of those it started, if there is one yet: the process itself when it is
-/// one, else the first that it or its children have started.
+/// The JVM of a process and its descendants, if there is one yet: the process itself if it is a JVM, otherwise the
+/// first one among its descendants.
 pub fn of_family(pid: u32) -> Option<Jvm> {
     if let Some(jvm) = read(pid) {
         return Some(jvm);
@@ -173,7 +173,7 @@ pub fn of_family(pid: u32) -> Option<Jvm> {
     list().into_iter().find(|jvm| descends(jvm.pid, pid))
 }
 
-/// Whether a process is another one, or was started by it or by one that was.
+/// Whether a process is `ancestor` or a descendant of it.
 pub fn descends(pid: u32, ancestor: u32) -> bool {
     let parent = |pid: u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -184,7 +184,7 @@ pub fn descends(pid: u32, ancestor: u32) -> bool {
     ancestors.any(|one| one == ancestor)
 }
 
-/// What the agent calls the copy of a process that it has made for a heap dump.
+/// The name of a process copy that the agent has made for a heap dump.
 const COPY: &str = "tenure copy";
 
 fn read(pid: u32) -> Option<Jvm> {
@@ -215,7 +215,7 @@ fn read(pid: u32) -> Option<Jvm> {
     })
 }
 
-/// The path of the agent library in a process; JDK 8 has another one of that name.
+/// The path of the agent library in a process; JDK 8 has another library with that name.
 fn agent_of(maps: &str) -> Option<String> {
     let paths = maps.lines().filter_map(|line| {
         let at = line.find('/')?;
@@ -226,7 +226,7 @@ fn agent_of(maps: &str) -> Option<String> {
     ours.next().map(str::to_owned)
 }
 
-/// What a process calls a file of its own. In the map of a process whose root was changed (chroot), paths can begin
+/// The path of a file as the process sees it. In the map of a process whose root was changed (chroot), paths can begin
 /// with that root, which the process does not see.
 fn inside(path: &str, root: Option<&Path>) -> String {
     let below = root.and_then(|root| Path::new(path).strip_prefix(root).ok());
@@ -248,7 +248,7 @@ fn inner_pid(status: &str) -> Option<u32> {
     line.split_whitespace().last()?.parse().ok()
 }
 
-/// The main class, jar or module of a java command line; options with a separate value are known.
+/// The main class, jar or module of a java command line; options with a separate value are skipped with it.
 fn main_of(arguments: &[String]) -> String {
     const WITH_VALUE: [&str; 9] = [
         "-cp",
@@ -327,7 +327,7 @@ mod tests {
             assert_eq!(is_native_image(&file), expected, "{before} {name}");
         };
         check(10, "com.oracle.svm.core", true);
-        // On both sides of what is read at once.
+        // The name crosses the boundary between two reads.
         check((1 << 20) - 7, "com.oracle.svm.core", true);
         check((1 << 20) + 7, "com.oracle.svm.gore", false);
     }

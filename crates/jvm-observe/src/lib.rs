@@ -1,10 +1,10 @@
-//! Reads a running JVM from outside. Nothing here changes the program: the counters are a file that the VM
-//! maps, `/proc` is the kernel's, and the attach socket answers diagnostic commands. Only [`attach::order`] loads an
-//! agent, which is the caller's.
+//! Reads a running JVM from outside. Nothing here changes the program: the counters are a file that the VM maps,
+//! `/proc` belongs to the kernel, and the attach socket answers diagnostic commands. Only [`attach::order`] loads an
+//! agent, which the caller provides.
 //!
-//! In reading order: [`jvm`] (which JVMs run), [`files`] (the file system of a JVM, which may be a container's),
-//! [`attach`] (commands through its socket); [`process`] and [`counters`] (cheap enough for every second); where the
-//! memory is: [`ranges`], [`resident`], [`native_memory`]; [`error`].
+//! In reading order: [`jvm`] (running JVMs), [`files`] (the file system of a JVM, which may be that of a container),
+//! [`attach`] (commands through its socket); [`process`] and [`counters`] (cheap enough for every second); memory by
+//! category: [`ranges`], [`resident`], [`native_memory`]; [`error`].
 //!
 //! ```
 //! let here = jvm_observe::process::read(std::process::id());

@@ -6,13 +6,13 @@
 pub struct NativeMemory {
     /// The Java heap.
     pub java: u64,
-    /// What programs request: direct buffers, `Unsafe.allocateMemory`, and the VM's own use of them.
+    /// Memory that programs request: direct buffers, `Unsafe.allocateMemory`, and the VM's own use of them.
     pub native: u64,
     /// Compiled code and the compilers.
     pub code: u64,
     /// Stacks of threads.
     pub stack: u64,
-    /// What the collector needs beside the heap.
+    /// Memory of the collector, except for the heap.
     pub gc: u64,
     /// Classes and their metadata, symbols.
     pub class: u64,
@@ -20,7 +20,7 @@ pub struct NativeMemory {
     pub other: u64,
 }
 
-/// Reads the summary (in KB, the default scale, or in bytes). `None` when tracking is off or the text is another.
+/// Reads the summary (in KB, the default scale, or in bytes). `None` if tracking is off or the text has another format.
 pub fn parse(text: &str) -> Option<NativeMemory> {
     let mut memory = NativeMemory::default();
     let mut found = false;
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Option<NativeMemory> {
             "Code" | "Compiler" | "JVMCI" => &mut memory.code,
             "Thread" | "Thread Stack" => &mut memory.stack,
             "Class" | "Metaspace" | "Symbol" | "Shared class space" => &mut memory.class,
-            // What `Unsafe` allocates is internal up to JDK 10, and `Other` after it.
+            // Memory from `Unsafe` is in the category `Internal` up to JDK 10, and in `Other` from then on.
             "Other" | "Internal" => &mut memory.native,
             name if name.starts_with("GC") => &mut memory.gc,
             _ => &mut memory.other,
@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Option<NativeMemory> {
     found.then_some(memory)
 }
 
-/// `1024KB`, or bytes, as a VM prints them at its end from JDK 17 on.
+/// `1024KB`, or a number of bytes, which a VM prints at its end from JDK 17 on.
 fn size(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit())?;
     let unit = if text[end..].starts_with("KB") {

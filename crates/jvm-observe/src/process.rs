@@ -1,16 +1,16 @@
-//! What the system knows about a process: memory, CPU time, threads. From `/proc`, so that the
-//! process itself does nothing for it.
+//! The system's data about a process: memory, CPU time, threads. It comes from `/proc`, so the process itself does no
+//! work for it.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// Ticks per second in `/proc/PID/stat`: part of the kernel's interface, whatever its own clock.
+/// Ticks per second in `/proc/PID/stat`, which are fixed in the kernel's interface, independent of its own clock.
 const TICKS: f64 = 100.0;
 
-/// A process at one moment. Sizes are bytes.
+/// A process at one time. Sizes are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
-    /// When it started, in ticks since boot: distinguishes a process from a later one with the same id.
+    /// Its start time, in ticks since boot, which distinguishes it from a later process with the same id.
     pub started: u64,
     /// CPU seconds used, of all threads.
     pub cpu_seconds: f64,
@@ -24,7 +24,7 @@ pub struct Process {
     pub swapped: u64,
 }
 
-/// Reads a process; `None` when there is none, or none any more (a zombie has no memory).
+/// Reads a process; `None` if it does not exist or has ended (a zombie has no memory).
 pub fn read(pid: u32) -> Option<Process> {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
@@ -33,13 +33,13 @@ pub fn read(pid: u32) -> Option<Process> {
 }
 
 fn parse(stat: &str, status: &str) -> Option<Process> {
-    // The name in brackets may hold anything, brackets too.
+    // The name in brackets may contain any characters, including brackets.
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     if matches!(*fields.first()?, "Z" | "X") {
         return None;
     }
-    // Numbered from the state, field 3 of proc(5).
+    // The numbers are those of proc(5), where the state is field 3.
     let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
     let size = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name))?;

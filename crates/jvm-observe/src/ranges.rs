@@ -1,6 +1,6 @@
-//! Where a VM keeps what: address ranges, as its diagnostic commands say them. `GC.heap_info` (JDK 8
-//! and later) has the heap, `VM.info` (JDK 9) the code cache, the class space and the collector's
-//! tables, `VM.metaspace vslist` (JDK 10) the metaspace.
+//! The address ranges of a VM, as its diagnostic commands print them. `GC.heap_info` (JDK 8 and later) has the heap,
+//! `VM.info` (JDK 9) the code cache, the class space and the collector's tables, `VM.metaspace vslist` (JDK 10) the
+//! metaspace.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// From the three answers; an empty text has no ranges.
+    /// Parses the three answers; an empty text has no ranges.
     pub fn parse(heap: &str, info: &str, metaspace: &str) -> Ranges {
         let mut ranges = Ranges::default();
         ranges.java.extend(hull(heap));
@@ -35,7 +35,7 @@ impl Ranges {
             } else {
                 continue;
             };
-            // What follows a closed bracket is another address.
+            // Text after a closed bracket is another address.
             let list = line.split([']', ')']).find(|part| part.contains("0x"));
             into.extend(list.and_then(|list| span(&addresses(list))));
         }
@@ -44,7 +44,7 @@ impl Ranges {
     }
 }
 
-/// From the first to the last address of all brackets: the generations of a heap lie side by side.
+/// The range from the first to the last address of all brackets: the generations of a heap are adjacent.
 fn hull(heap: &str) -> Option<Range<u64>> {
     let brackets = heap.split('[').skip(1);
     let inside = brackets.filter_map(|rest| rest.split([')', ']']).next());

@@ -1,16 +1,16 @@
-//! What the resident memory of a process is: every mapping of `/proc/PID/smaps` in one category, so
-//! that the categories sum to what is resident.
+//! The resident memory of a process by category: every mapping of `/proc/PID/smaps` is in one category, so the
+//! categories sum to the resident memory.
 
 use crate::ranges::Ranges;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Reserved address space of one `malloc` arena of glibc, which begins at a multiple of it.
+/// Reserved address space of one `malloc` arena of glibc, whose address is a multiple of it.
 const ARENA: u64 = 64 << 20;
-/// The protected part below a thread's stack is at most this large, and the stack at least that.
+/// The protected part below a thread's stack has at most this size, and the stack at least this size.
 const MOST_GUARD: u64 = 512 << 10;
 const LEAST_STACK: u64 = 64 << 10;
-/// Mapped files that programs are made of.
+/// Mapped files that contain programs.
 const CODE_FILES: [&str; 4] = [".so", ".jar", ".jmod", "/modules"];
 
 /// Resident bytes by category.
@@ -18,13 +18,13 @@ const CODE_FILES: [&str; 4] = [".so", ".jar", ".jmod", "/modules"];
 pub struct Resident {
     /// The Java heap.
     pub java: u64,
-    /// What nothing else claims: `malloc`, direct buffers, libraries' data, the VM's own.
+    /// All other memory: `malloc`, direct buffers, data of libraries, the VM's own data.
     pub native: u64,
     /// The code cache, libraries, jars and the runtime image.
     pub code: u64,
     /// Stacks of threads.
     pub stack: u64,
-    /// The collector's card table and mark bits; none when the VM does not say where they are.
+    /// The collector's card table and mark bits; `None` if the VM does not report where they are.
     pub gc: Option<u64>,
     /// Metaspace, class space, the archive of classes.
     pub class: u64,
@@ -33,7 +33,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// All of it.
+    /// The sum of all categories.
     pub fn sum(&self) -> u64 {
         let parts = [self.java, self.native, self.code, self.stack];
         parts.iter().sum::<u64>() + self.gc.unwrap_or(0) + self.class + self.other
@@ -44,12 +44,12 @@ impl Resident {
 struct Mapping<'a> {
     at: Range<u64>,
     rights: &'a str,
-    /// The file, `[heap]` or the like, or nothing.
+    /// The file, `[heap]` or similar, or an empty text.
     name: &'a str,
     resident: u64,
 }
 
-/// Reads the text of `smaps`. `None` when the heap is not found: nothing could be distinguished.
+/// Reads the text of `smaps`. `None` if the heap is not found, because categories could not be distinguished then.
 pub fn parse(smaps: &str, ranges: &Ranges) -> Option<Resident> {
     let mappings = mappings(smaps);
     let executed: HashSet<&str> = mappings
@@ -72,7 +72,7 @@ pub fn parse(smaps: &str, ranges: &Ranges) -> Option<Resident> {
             (&ranges.class, &mut sum.class),
         ];
         for (ranges, into) in known {
-            // A mapping may lie in two ranges: neighbours with the same rights become one.
+            // A mapping may overlap two ranges: the kernel merges neighbours with the same permissions.
             let part = ranges.iter().map(|range| share(one, range)).sum::<u64>();
             *into += part.min(rest);
             rest -= part.min(rest);
@@ -109,7 +109,7 @@ fn is_code(name: &str) -> bool {
     name.contains(".so.") || CODE_FILES.iter().any(|end| name.ends_with(end))
 }
 
-/// The resident bytes of a mapping within a range, taken as spread evenly.
+/// The resident bytes of a mapping within a range, assuming that they are distributed evenly.
 fn share(one: &Mapping<'_>, range: &Range<u64>) -> u64 {
     let common = one
         .at
@@ -120,7 +120,7 @@ fn share(one: &Mapping<'_>, range: &Range<u64>) -> u64 {
     u64::try_from(u128::from(one.resident) * u128::from(common) / size).unwrap_or(one.resident)
 }
 
-/// A thread's stack lies right above a small part that no one may touch.
+/// A thread's stack is directly above a small inaccessible part.
 fn is_stack(one: &Mapping<'_>, before: Option<&Mapping<'_>>) -> bool {
     let guard = before.filter(|guard| {
         guard.at.end == one.at.start
@@ -157,7 +157,7 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
     let number = |text| u64::from_str_radix(text, 16).ok();
     let at = number(from)?..number(to)?;
     let (rights, rest) = rest.split_once(' ')?;
-    // Offset, device and inode come before the name, which may hold spaces.
+    // Offset, device and inode come before the name, which may contain spaces.
     let name = rest.splitn(4, ' ').nth(3).unwrap_or("").trim();
     (at.start < at.end).then_some(Mapping {
         at,
@@ -218,7 +218,7 @@ Rss:                  24 kB\n";
             .iter()
             .sum();
         assert_eq!(resident.sum(), kb(all));
-        // A mapping in two ranges is divided, and nothing is counted twice.
+        // A mapping that overlaps two ranges is divided, and no byte is counted twice.
         let info = "Card table byte_map: [0xf3800000,0x100000000] _byte_map_base: 0x1\n\
             Compressed class space mapped at: 0x100000000-0x140000000, reserved size: 1";
         let ranges = Ranges::parse("[0xf3800000, 0xfa000000)", info, "");
