@@ -1,7 +1,7 @@
-//! Sampled stacks of allocation sites: which share of a site's objects each stack has made.
+//! Sampled stacks of allocation sites: the share of each stack in the objects of a site.
 //!
-//! A site is then an allocating instruction, and its counts are exact. Of its objects some had their stacks read, chosen
-//! independently of the stack; each stands for as many objects as it was chosen from.
+//! In this mode, a site is an allocating instruction, and its counts are exact. The stacks of some of its objects are
+//! read; they are selected independently of the stack, and each represents as many objects as it was selected from.
 
 use crate::estimate::Estimate;
 use crate::names::NameId;
@@ -21,9 +21,9 @@ pub struct StackSamples {
     pub stack: TraceId,
     /// How many samples.
     pub samples: u64,
-    /// How many objects they stand for.
+    /// How many objects they represent.
     pub objects: u64,
-    /// Sum of the squares of what each stands for.
+    /// The sum of the squares of the number that each sample represents.
     pub squares: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct AllocationStacks {
     known: FxHashMap<(NameId, TraceId, TraceId), usize>,
 }
 
-/// What a stack has made of a site's objects.
+/// The share of a stack in the allocations of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StackShare {
     /// Rank of the site by allocated bytes, from 1.
@@ -43,7 +43,7 @@ pub struct StackShare {
     pub of: StackSamples,
     /// Share of the site's objects.
     pub share: Estimate,
-    /// That share of what the site has allocated.
+    /// That share of the site's allocations.
     pub allocated: Volume,
 }
 
@@ -67,18 +67,18 @@ impl AllocationStacks {
         row.squares = row.squares.saturating_add(new.squares);
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn clear(&mut self) {
         *self = AllocationStacks::default();
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn samples(&self) -> u64 {
         self.rows.iter().map(|row| row.samples).sum()
     }
 
-    /// The stacks of the sites that have at least this share of all allocated bytes, by falling bytes of the site and
-    /// falling share.
+    /// The stacks of the sites that have at least this share of all allocated bytes, by descending bytes of the site
+    /// and descending share.
     pub fn shares(&self, sites: &SiteTable, cutoff: f64) -> Vec<StackShare> {
         let mut of_site: FxHashMap<(NameId, TraceId), Vec<StackSamples>> = FxHashMap::default();
         for row in &self.rows {
@@ -104,7 +104,7 @@ fn shares_of<'a>(
 ) -> impl Iterator<Item = StackShare> + 'a {
     let sum = |of: fn(&StackSamples) -> u64| rows.iter().map(|row| of(row) as f64).sum::<f64>();
     let all = sum(|row| row.objects);
-    // What every sample stands for besides itself, weighted: 0 if every object was sampled.
+    // The weighted number of objects that the samples represent besides themselves: 0 if every object was sampled.
     let unseen = sum(|row| row.squares) - all;
     let allocated = sites.estimate(ranked.row);
     let rank = ranked.rank;

@@ -47,13 +47,13 @@ impl SampleTable {
         self.unlisted + self.rows.iter().map(|(_, samples)| samples).sum::<u64>()
     }
 
-    /// Starts again from zero.
+    /// Resets all counts to zero.
     pub fn clear(&mut self) {
         self.rows.iter_mut().for_each(|(_, samples)| *samples = 0);
         self.unlisted = 0;
     }
 
-    /// The rows CPU SAMPLES prints.
+    /// The rows that CPU SAMPLES prints.
     pub fn rank(&self, cutoff: f64) -> Vec<Ranked> {
         let cut = Cut {
             share: cutoff,
@@ -117,12 +117,12 @@ impl CostTable {
         &self.rows
     }
 
-    /// Time of all calls without their callees.
+    /// Time of all calls, excluding their callees.
     pub fn total_ns(&self) -> i64 {
         self.unlisted_ns + self.rows.iter().map(|(_, cost)| cost.self_ns).sum::<i64>()
     }
 
-    /// Starts again from zero.
+    /// Resets all counts to zero.
     pub fn clear(&mut self) {
         self.rows
             .iter_mut()
@@ -130,8 +130,8 @@ impl CostTable {
         self.unlisted_ns = 0;
     }
 
-    /// The rows CPU TIME prints, by the time in the method itself. Methods that were called but
-    /// cost nothing stay in with a cutoff of 0; the original lost them.
+    /// The rows that CPU TIME prints, by the time in the method itself. With a cutoff of 0, methods that were called
+    /// but took no time are included; the original omitted them.
     pub fn rank(&self, cutoff: f64) -> Vec<Ranked> {
         let cut = Cut {
             share: cutoff,
@@ -147,7 +147,7 @@ impl CostTable {
         )
     }
 
-    /// The rows `cpu=old` prints: by falling number of calls, all of them.
+    /// The rows that `cpu=old` prints: all rows, by descending number of calls.
     pub fn rank_by_calls(&self) -> Vec<usize> {
         let mut rows: Vec<_> = (0..self.rows.len()).collect();
         rows.retain(|row| self.rows[*row].1.calls > 0);

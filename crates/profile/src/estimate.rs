@@ -1,9 +1,9 @@
-//! From samples to the whole, with how sure that is.
+//! Estimates of totals from samples, with their accuracy.
 //!
-//! The VM samples an allocation when a Poisson process over allocated bytes fires inside it: with
-//! a mean interval of `T` bytes, an object of `s` bytes is sampled with `p = 1 - exp(-s / T)`. So
-//! each sample stands for `1 / p` objects (Horvitz and Thompson), which is unbiased for any mix of
-//! sizes, and the variance of a sum is estimated without bias by the sum of `(1 - p) / p²`.
+//! The VM samples an allocation when a Poisson process over allocated bytes fires inside it: with a mean interval of
+//! `T` bytes, an object of `s` bytes is sampled with `p = 1 - exp(-s / T)`. So each sample represents `1 / p` objects
+//! (Horvitz and Thompson), which is unbiased for any mix of sizes, and the variance of a sum is estimated without bias
+//! by the sum of `(1 - p) / p²`.
 
 use crate::sites::Volume;
 use serde::{Deserialize, Serialize};
@@ -44,9 +44,9 @@ impl Estimate {
         }
     }
 
-    /// A sum of sampled weights and its estimated variance. The interval is that of a Poisson
-    /// count of the same relative width (Wilson and Hilferty's cube), so it never reaches below
-    /// zero and stays honest for a handful of samples.
+    /// A sum of sampled weights and its estimated variance. The interval is that of a Poisson count of the same
+    /// relative width (Wilson and Hilferty's cube), so it never reaches below zero and is accurate also for a few
+    /// samples.
     pub fn of_sum(value: f64, variance: f64) -> Estimate {
         if variance <= 0.0 || value <= 0.0 {
             let value = value.max(0.0);
@@ -69,9 +69,9 @@ impl Estimate {
         }
     }
 
-    /// The range of a number of which no sample was seen, when each sample stands for so many.
+    /// The interval for a number without any samples, if each sample represents `weight` objects.
     pub fn of_none(weight: f64) -> Estimate {
-        // The upper end of `of_sum` for a count of 0.
+        // The upper bound of `of_sum` for a count of 0.
         let root = 1.0 - 1.0 / 9.0 + Z / 3.0;
         Estimate {
             value: 0.0,
@@ -93,12 +93,12 @@ impl Estimate {
         Estimate::score(hits.min(all) as f64 / n, n)
     }
 
-    /// The share of a part of samples that stand for different numbers. `unseen`: the sum over all of them of what each
-    /// stands for times that without itself, 0 if nothing is sampled but all counted.
+    /// The share of a part of samples that represent different numbers. `unseen` is the sum over all samples of the
+    /// represented number times that number minus one; it is 0 if everything was counted instead of sampled.
     pub fn of_weighted_share(part: f64, all: f64, unseen: f64) -> Estimate {
         let value = if all > 0.0 { part / all } else { 0.0 };
         if unseen > 0.0 {
-            // As many equal samples say as much (Kish).
+            // The same accuracy as that of this many equal samples (Kish).
             return Estimate::score(value, all * all / unseen);
         }
         Estimate {
@@ -112,7 +112,7 @@ impl Estimate {
         let middle = p + Z * Z / (2.0 * n);
         let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
         let norm = 1.0 + Z * Z / n;
-        // At the ends the formula is exact but for rounding: keep the value inside.
+        // At the ends the formula is exact except for rounding errors: this keeps the value inside the interval.
         let low = ((middle - half) / norm).clamp(0.0, p);
         Estimate {
             value: p,
@@ -121,7 +121,7 @@ impl Estimate {
         }
     }
 
-    /// The same per second over a time in nanoseconds.
+    /// This value per second, over a time in nanoseconds.
     pub fn per_second(self, nanoseconds: u64) -> Estimate {
         let seconds = nanoseconds as f64 / 1e9;
         let rate = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
@@ -143,7 +143,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// A volume that is an estimate itself, with the variance of its number of objects.
+    /// A volume that is itself an estimate, with the variance of its number of objects.
     pub(crate) fn of_estimate(volume: Volume, variance: f64) -> Weight {
         let objects = volume.objects as f64;
         let size = volume.bytes as f64 / objects.max(1.0);
@@ -168,7 +168,7 @@ impl Weight {
         self.bytes_variance += other.bytes_variance;
     }
 
-    /// Takes the weight of samples away that are no longer live.
+    /// Subtracts the weight of samples that are no longer live.
     pub fn remove(&mut self, other: Weight) {
         let less = |value: &mut f64, other: f64| *value = (*value - other).max(0.0);
         less(&mut self.objects, other.objects);
@@ -177,12 +177,12 @@ impl Weight {
         less(&mut self.bytes_variance, other.bytes_variance);
     }
 
-    /// How many objects these samples stand for.
+    /// How many objects these samples represent.
     pub fn objects(&self) -> Estimate {
         Estimate::of_sum(self.objects, self.objects_variance)
     }
 
-    /// How many bytes these samples stand for.
+    /// How many bytes these samples represent.
     pub fn bytes(&self) -> Estimate {
         Estimate::of_sum(self.bytes, self.bytes_variance)
     }
@@ -194,8 +194,8 @@ impl Sampling {
         self.weight_of_part(samples, 1.0)
     }
 
-    /// The same where only this share of what was sampled was kept, each sample with the same
-    /// chance: both chances together are those of an object.
+    /// As [`Self::weight`], if only this share of the samples was kept, each with the same probability: the two
+    /// probabilities are multiplied.
     pub fn weight_of_part(self, samples: Volume, share: f64) -> Weight {
         if samples.objects == 0 {
             return Weight::default();
@@ -221,7 +221,7 @@ impl Sampling {
 mod tests {
     use super::*;
 
-    /// A small generator: the test needs many draws, not good ones.
+    /// A simple generator: the test needs many random numbers, not good ones.
     struct Draws(u64);
     impl Draws {
         fn uniform(&mut self) -> f64 {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_truth_in_about_95_of_100_profiles() {
-        // Real shapes: many small objects, arrays about as big as the interval, a mix.
+        // Realistic distributions: many small objects, arrays about as large as the interval, a mix.
         for (sizes, count) in [
             (&[24u64][..], 60_000u64),
             (&[40_000, 64], 2_000),
@@ -272,7 +272,7 @@ mod tests {
     fn sampled_sites_rank_by_what_they_stand_for() {
         use crate::{NameId, SiteOrder, SiteTable, TraceId};
         let mut table = SiteTable::new(Sampling::Interval(1 << 20));
-        // One sample of a large array, ten of small objects that stand for 10 MiB.
+        // One sample of a large array, ten of small objects that represent 10 MiB.
         table.allocate(
             NameId(1),
             TraceId(1),

@@ -1,4 +1,4 @@
-//! A profile in memory: stacks, and the tables that point into them.
+//! A profile in memory: stacks, and the tables that refer to them.
 //!
 //! ```
 //! use profile::{Metric, Profile};

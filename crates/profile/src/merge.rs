@@ -1,4 +1,4 @@
-//! Adding one profile to another: ids are mapped, equal rows are summed.
+//! Adds one profile to another: ids are mapped, equal rows are summed.
 
 use crate::cpu::{CallPair, CostTable, SampleTable};
 use crate::metric::WeightedStack;
@@ -146,7 +146,7 @@ impl Profile {
     }
 }
 
-/// Finds the traces of another profile among those of this one.
+/// Maps the traces of another profile to those of this one.
 struct Map<'a> {
     names: &'a mut Names,
     stacks: &'a mut Stacks,

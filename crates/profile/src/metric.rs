@@ -1,4 +1,4 @@
-//! One view of all tables: stacks with a number.
+//! A common view of all tables: stacks with a number.
 
 use crate::names::NameId;
 use crate::profile::Profile;
@@ -82,7 +82,7 @@ impl Metric {
         Metric::ShallowBytes,
     ];
 
-    /// A short name, as the command line takes it.
+    /// A short name, which the command line accepts.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Samples => "samples",
@@ -121,7 +121,7 @@ impl Metric {
         )
     }
 
-    /// The unit, in pprof's words.
+    /// The unit, with pprof's name.
     pub fn unit(self) -> &'static str {
         match self {
             Metric::CpuTime
@@ -157,7 +157,7 @@ impl Profile {
     pub fn metrics(&self) -> Vec<Metric> {
         let has = |metric: &Metric| match metric {
             Metric::Samples => self.samples.is_some(),
-            // Call pairs have calls but no time of the method alone.
+            // Call pairs have calls, but not the time in the method itself.
             Metric::CpuTime => self.costs.as_ref().is_some_and(|table| {
                 let mut rows = table.rows().iter();
                 table.rows().is_empty() || rows.any(|(_, cost)| cost.self_ns != 0)
@@ -182,8 +182,7 @@ impl Profile {
             .collect()
     }
 
-    /// All stacks with a number other than 0. Sampled allocations are scaled to what they stand
-    /// for.
+    /// All stacks with a number other than 0. Sampled allocations are scaled to the number that they represent.
     pub fn stacks(&self, metric: Metric) -> impl Iterator<Item = WeightedStack> + '_ {
         let weighted = self.weighted.iter().filter(move |one| one.metric == metric);
         self.rows(metric)
@@ -192,7 +191,7 @@ impl Profile {
             .filter(|stack| stack.value > 0)
     }
 
-    /// Names of the frames of a stack, outermost first, the class last in brackets.
+    /// Names of the frames of a stack, outermost first, followed by the class in brackets.
     pub fn path(&self, stack: &WeightedStack) -> Vec<String> {
         let mut path = self.trace_names(stack.trace);
         path.reverse();

@@ -57,7 +57,7 @@ impl ContentionTable {
         rows.fold(self.unlisted_ns, u64::saturating_add)
     }
 
-    /// Starts again from zero.
+    /// Resets all counts to zero.
     pub fn clear(&mut self) {
         for row in &mut self.rows {
             row.count = 0;
@@ -66,7 +66,7 @@ impl ContentionTable {
         self.unlisted_ns = 0;
     }
 
-    /// The rows MONITOR TIME prints.
+    /// The rows that MONITOR TIME prints.
     pub fn rank(&self, cutoff: f64) -> Vec<Ranked> {
         let cut = Cut {
             share: cutoff,

@@ -1,4 +1,4 @@
-//! Every name once: classes, methods, files, threads.
+//! Interned names: classes, methods, files, threads.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The id of a name, new or known.
+    /// The id of a name, which is added if it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(id) = self.ids.get(name) {
             return *id;
@@ -40,29 +40,29 @@ impl Names {
         id
     }
 
-    /// A new id for a name that another thing has, too: two classes of one name.
+    /// A new id for an existing name: two classes may have the same name.
     pub fn another(&mut self, name: &str) -> NameId {
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         self.texts.push(name.into());
         id
     }
 
-    /// The name of an id; empty for an id of another table.
+    /// The name of an id; empty if the id is unknown.
     pub fn get(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// The id of a known name.
+    /// The id of an existing name.
     pub fn find(&self, name: &str) -> Option<NameId> {
         self.ids.get(name).copied()
     }
 
-    /// Number of names, the empty one included.
+    /// Number of names, including the empty one.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// False: the empty name is always there.
+    /// Always false, because the empty name always exists.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
@@ -76,7 +76,7 @@ impl Names {
 impl From<Vec<String>> for Names {
     fn from(texts: Vec<String>) -> Names {
         let mut names = Names::default();
-        // The first is the empty name. What stands there twice has two ids.
+        // The first one is the empty name. A name that occurs twice has two ids.
         for text in texts.iter().skip(1) {
             match names.find(text) {
                 Some(_) => names.another(text),

@@ -1,10 +1,10 @@
-//! Stacks of names alone, such as the classes of a dominator path.
+//! Stacks that consist only of names, such as the classes of a dominator path.
 
 use crate::profile::Profile;
 use crate::stacks::{Frame, FrameId, Line, Method, TraceId, TraceKey};
 use rustc_hash::FxHashMap;
 
-/// Adds stacks of names to a profile, equal ones once.
+/// Adds stacks of names to a profile; equal stacks are added once.
 #[derive(Debug)]
 pub struct PathWriter<'a> {
     profile: &'a mut Profile,
@@ -12,7 +12,7 @@ pub struct PathWriter<'a> {
 }
 
 impl<'a> PathWriter<'a> {
-    /// Writes into a profile.
+    /// A writer for a profile.
     pub fn new(profile: &'a mut Profile) -> PathWriter<'a> {
         PathWriter {
             profile,

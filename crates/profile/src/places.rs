@@ -1,5 +1,5 @@
-//! Where classes come from. Each class of a name that several loaders have loaded has an id of its
-//! own in [`Names`], so that every table distinguishes them.
+//! The origins of classes. If several loaders have loaded classes of the same name, each class has its own id in
+//! [`Names`], so that every table distinguishes them.
 
 use crate::names::{NameId, Names};
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ pub struct Place {
     pub module: NameId,
 }
 
-/// Places of classes.
+/// The origins of classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     of: FxHashMap<NameId, Place>,
@@ -21,7 +21,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// A class of this name is from this place: the id for it.
+    /// Adds the origin of a class with this name; returns the id for it.
     pub(crate) fn add(&mut self, names: &mut Names, class: NameId, place: Place) -> NameId {
         match self.of.get(&class) {
             Some(known) if *known == place => class,
@@ -40,7 +40,7 @@ impl Places {
         }
     }
 
-    /// Where a class comes from; `None` if it was not reported.
+    /// The origin of a class; `None` if it was not reported.
     pub fn get(&self, class: NameId) -> Option<Place> {
         self.of.get(&class).copied()
     }

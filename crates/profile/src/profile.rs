@@ -67,8 +67,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// `class.method` of a frame; the class alone for a frame without a method, the function alone for
-    /// one of native code.
+    /// `class.method` of a frame; only the class for a frame without a method, only the function for one of native
+    /// code.
     pub fn frame_name(&self, frame: Frame) -> String {
         let method = self.stacks.method(frame.method);
         match [method.class, method.name].map(|name| self.names.get(name)) {
@@ -83,7 +83,7 @@ impl Profile {
         self.table_of(metric).add(stack);
     }
 
-    /// Begins the sampled stacks of allocations anew: each table holds all of the earlier ones.
+    /// Clears the sampled stacks of allocations, because each table includes all earlier ones.
     pub(crate) fn begin_allocation_stacks(&mut self) {
         for metric in [
             Metric::SampledAllocatedBytes,
@@ -93,7 +93,7 @@ impl Profile {
         }
     }
 
-    /// Adds what objects of a class a sampled stack has allocated, as estimated.
+    /// Adds the estimated allocations of a class by a sampled stack.
     pub(crate) fn add_allocation_stack(&mut self, class: NameId, trace: TraceId, made: Volume) {
         let of_bytes = (Metric::SampledAllocatedBytes, made.bytes);
         let of_objects = (Metric::SampledAllocatedObjects, made.objects);
@@ -119,7 +119,8 @@ impl Profile {
         }
     }
 
-    /// Adds a table of this metric to [`Profile::weighted`] if there is none: the metric was measured.
+    /// Adds an empty table of this metric to [`Profile::weighted`] if there is none, which shows that the metric was
+    /// measured.
     pub fn begin_weights(&mut self, metric: Metric) {
         self.table_of(metric);
     }
@@ -144,7 +145,7 @@ impl Profile {
             .collect()
     }
 
-    /// The thread of a serial.
+    /// The thread with a serial.
     pub fn thread(&self, serial: u32) -> Option<&Thread> {
         self.threads.iter().find(|thread| thread.serial == serial)
     }

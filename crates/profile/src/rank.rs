@@ -1,4 +1,4 @@
-//! Ranking as the original prints it: sorted by cost, cut where the share falls below the cutoff.
+//! Ranks rows as the original prints them: sorted by cost, and cut where the share is below the cutoff.
 
 /// One printed row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,7 +9,7 @@ pub struct Ranked {
     pub row: usize,
     /// Share of the total, 0 to 1.
     pub share: f64,
-    /// Share of this and all rows before it.
+    /// Sum of the shares of this row and all rows before it.
     pub accumulated: f64,
 }
 
@@ -18,13 +18,13 @@ pub struct Ranked {
 pub struct Cut {
     /// The list ends at the first row whose share is below this (a ratio, not a percentage).
     pub share: f64,
-    /// Rows without a single hit stay out.
+    /// Rows that were never counted are left out.
     pub hits_only: bool,
 }
 
-/// Sorts rows by falling cost, equal ones in table order, and cuts the list.
+/// Sorts rows by descending cost, equal ones in table order, and cuts the list.
 ///
-/// `total` is the cost of all rows, printed or not; `hits` says how often a row was counted.
+/// `total` is the cost of all rows, printed or not; `hits` returns how often a row was counted.
 pub fn rank(
     rows: usize,
     total: i64,

@@ -1,4 +1,4 @@
-//! Global references of native code (JNI), by kind, class and stack that made them.
+//! Global references of native code (JNI), by kind, class and the stack that created them.
 
 use crate::names::NameId;
 use crate::stacks::TraceId;
@@ -28,7 +28,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Those that exist.
+    /// The number of existing ones.
     pub fn remaining(&self) -> u64 {
         self.created.saturating_sub(self.deleted)
     }

@@ -1,4 +1,4 @@
-//! Allocation sites: what was allocated where, and how much of it is still there.
+//! Allocation sites: allocated objects by class and stack, and how many of them are live.
 
 use crate::estimate::{Estimate, Sampling, Weight};
 use crate::names::NameId;
@@ -17,13 +17,13 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Adds, stopping at the largest number.
+    /// Adds, limited to the largest number.
     pub fn add(&mut self, other: Volume) {
         self.objects = self.objects.saturating_add(other.objects);
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
-    /// Takes away, stopping at zero.
+    /// Subtracts, limited to zero.
     pub fn remove(&mut self, other: Volume) {
         self.objects = self.objects.saturating_sub(other.objects);
         self.bytes = self.bytes.saturating_sub(other.bytes);
@@ -76,7 +76,7 @@ impl SiteTable {
         }
     }
 
-    /// The row of a site, new or known.
+    /// The row of a site, which is added if it is new.
     pub fn row(&mut self, class: NameId, trace: TraceId) -> usize {
         let next = self.sites.len() as u32;
         let row = *self.rows.entry((class, trace)).or_insert_with(|| {
@@ -93,7 +93,7 @@ impl SiteTable {
         row as usize
     }
 
-    /// From here on there are weights, those of exact counts for what there is.
+    /// Adds weights to the table; existing rows get those of exact counts.
     fn keep_weights(&mut self) {
         let known = self.weights.len();
         let exact = self.sites[known..].iter().map(|site| {
@@ -103,13 +103,12 @@ impl SiteTable {
         self.weights.extend(exact);
     }
 
-    /// Objects were allocated.
+    /// Counts allocated objects.
     pub fn allocate(&mut self, class: NameId, trace: TraceId, volume: Volume) {
         self.allocate_part(class, trace, volume, 1.0);
     }
 
-    /// Objects were allocated, of which only this share was examined: the volume is that of the
-    /// examined ones.
+    /// Counts allocated objects of which only this share was examined: the volume is that of the examined ones.
     pub fn allocate_part(&mut self, class: NameId, trace: TraceId, volume: Volume, share: f64) {
         let row = self.row(class, trace);
         if share < 1.0 {
@@ -124,12 +123,12 @@ impl SiteTable {
         }
     }
 
-    /// Objects of a site died.
+    /// Counts freed objects of a site.
     pub fn free(&mut self, class: NameId, trace: TraceId, volume: Volume) {
         self.free_part(class, trace, volume, 1.0);
     }
 
-    /// Objects died that were allocated with [`SiteTable::allocate_part`].
+    /// Counts freed objects that were allocated with [`SiteTable::allocate_part`].
     pub fn free_part(&mut self, class: NameId, trace: TraceId, volume: Volume, share: f64) {
         let row = self.row(class, trace);
         self.sites[row].live.remove(volume);
@@ -155,7 +154,7 @@ impl SiteTable {
         !self.weights.is_empty()
     }
 
-    /// Variances of a row's live and allocated objects; 0 for counts that are exact.
+    /// Variances of a row's live and allocated objects; 0 for exact counts.
     pub fn variances(&self, row: usize) -> [f64; 2] {
         let weights = self.weights.get(row);
         weights.map_or([0.0; 2], |(live, allocated)| {
@@ -163,7 +162,7 @@ impl SiteTable {
         })
     }
 
-    /// Adds a row as a file has it.
+    /// Adds a row that was read from a file.
     pub fn add(&mut self, site: Site) {
         let row = self.row(site.class, site.trace);
         self.sites[row].live.add(site.live);
@@ -174,7 +173,7 @@ impl SiteTable {
         }
     }
 
-    /// Counts allocations anew; the counts of live objects stay.
+    /// Resets the counts of allocations; the counts of live objects stay.
     pub fn clear_allocated(&mut self) {
         for site in &mut self.sites {
             site.allocated = Volume::default();
@@ -184,7 +183,7 @@ impl SiteTable {
         }
     }
 
-    /// Forgets all volumes but keeps the rows.
+    /// Resets all volumes but keeps the rows.
     pub fn clear(&mut self) {
         for site in &mut self.sites {
             site.live = Volume::default();
@@ -208,10 +207,9 @@ impl SiteTable {
         totals
     }
 
-    /// The rows SITES prints: sorted by one volume (in a sampled table, what the samples stand for)
-    /// and cut on the share of the same one. (The
-    /// original cut on live bytes in either order, which ended an allocation-sorted list at its
-    /// first mostly dead site.)
+    /// The rows that SITES prints: sorted by one volume (in a sampled table, the estimates) and cut on the share of the
+    /// same one. (The original cut on live bytes in either order, so a list sorted by allocation ended at its first
+    /// site with mostly freed objects.)
     pub fn rank(&self, order: SiteOrder, cutoff: f64) -> Vec<Ranked> {
         let bytes: Vec<i64> = (0..self.sites.len())
             .map(|row| {
@@ -231,7 +229,7 @@ impl SiteTable {
         rank(bytes.len(), total, cut, |row| bytes[row], |_| 1)
     }
 
-    /// The estimates of each class, all sites together, by falling allocated bytes.
+    /// The estimates of each class over all its sites, by descending allocated bytes.
     pub fn estimate_classes(&self) -> Vec<ClassEstimate> {
         let mut order = Vec::new();
         let mut sums: FxHashMap<NameId, (Weight, Weight)> = FxHashMap::default();
@@ -260,7 +258,7 @@ impl SiteTable {
         classes
     }
 
-    /// The live and allocated bytes and objects a row stands for, with their 95 % intervals.
+    /// The estimated live and allocated bytes and objects of a row, with their 95 % intervals.
     pub fn estimate(&self, row: usize) -> SiteEstimate {
         let site = self.sites[row];
         match self.weights.get(row) {

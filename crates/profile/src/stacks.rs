@@ -1,4 +1,4 @@
-//! Methods, frames and traces: the stacks that every table points into.
+//! Methods, frames and traces: the stacks that every table refers to.
 
 use crate::names::NameId;
 use hprof::Serial;
@@ -106,7 +106,7 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// The id of a method, new or known.
+    /// The id of a method, which is added if it is new.
     pub fn intern_method(&mut self, method: Method) -> MethodId {
         let next = MethodId(self.methods.len() as u32);
         *self.method_ids.entry(method).or_insert_with(|| {
@@ -115,7 +115,7 @@ impl Stacks {
         })
     }
 
-    /// The id of a frame, new or known.
+    /// The id of a frame, which is added if it is new.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         let next = FrameId(self.frames.len() as u32);
         *self.frame_ids.entry(frame).or_insert_with(|| {
@@ -124,7 +124,7 @@ impl Stacks {
         })
     }
 
-    /// Adds a trace; equal frames do not make it the same trace, as in the file.
+    /// Adds a trace. As in the file, traces with equal frames are different traces.
     pub fn push_trace(&mut self, key: TraceKey, frames: &[FrameId]) -> TraceId {
         let id = TraceId(self.trace_keys.len() as u32);
         self.trace_keys.push(key);
@@ -136,7 +136,7 @@ impl Stacks {
     /// A method.
     ///
     /// # Panics
-    /// When the id is of another table.
+    /// The id is unknown.
     pub fn method(&self, id: MethodId) -> Method {
         self.methods[id.0 as usize]
     }
@@ -144,12 +144,12 @@ impl Stacks {
     /// A frame.
     ///
     /// # Panics
-    /// When the id is of another table.
+    /// The id is unknown.
     pub fn frame(&self, id: FrameId) -> Frame {
         self.frames[id.0 as usize]
     }
 
-    /// The frames of a trace, innermost first; none for an id of another table.
+    /// The frames of a trace, innermost first; none if the id is unknown.
     pub fn frames(&self, id: TraceId) -> &[FrameId] {
         let at = id.0 as usize;
         let Some(end) = self.trace_ends.get(at) else {

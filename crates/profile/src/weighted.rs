@@ -1,4 +1,4 @@
-//! Stacks with numbers of one metric, from sources that know no more of it than that.
+//! Stacks with numbers of one metric, from sources that have no other data about it.
 
 use crate::metric::{Metric, WeightedStack};
 use crate::names::NameId;

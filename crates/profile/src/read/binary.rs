@@ -40,8 +40,8 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     Ok((builder.profile, map.diagnostics))
 }
 
-/// A profile that grows with the records of a stream without end. Feed it every record but heap
-/// dumps; request the profile at any time.
+/// A profile that grows with the records of a stream without end. Pass every record except heap dumps; the profile can
+/// be requested at any time.
 #[derive(Debug)]
 pub struct StreamReader {
     ids: IdSize,
@@ -49,7 +49,7 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// Begins with the header of the stream.
+    /// A reader for a stream with this header.
     pub fn new(header: &hprof::Header) -> StreamReader {
         let mut builder = Builder::default();
         builder.profile.created_ms = header.timestamp_ms;
@@ -65,8 +65,8 @@ impl StreamReader {
         self.ids
     }
 
-    /// Another stream of the same program begins with this header: what was read stays, numbers of classes,
-    /// stacks and threads mean what they meant, and those of names and frames are given anew.
+    /// Begins another stream of the same program with this header. Earlier data stays; numbers of classes, stacks and
+    /// threads keep their meaning, and those of names and frames are assigned again.
     pub fn go_on(&mut self, header: &hprof::Header) {
         self.ids = header.id_size;
         self.builder.ids = Some(header.id_size);
@@ -76,7 +76,7 @@ impl StreamReader {
         self.builder.goes_on = true;
     }
 
-    /// Takes the next record. Damaged and unknown ones change nothing.
+    /// Processes the next record. Damaged and unknown ones are ignored.
     pub fn record(&mut self, raw: &RawRecord<'_>) {
         match raw.decode(self.ids) {
             Some(Record::Utf8 { id, bytes }) => {
@@ -87,17 +87,17 @@ impl StreamReader {
         }
     }
 
-    /// The name of a class by the number that the records give it.
+    /// The name of a class by its number in the records.
     pub fn class(&self, serial: Serial) -> NameId {
         self.builder.class(serial)
     }
 
-    /// A stack by the number that the records give it, if it has come.
+    /// A stack by its number in the records, if it has been read.
     pub fn trace(&self, serial: Serial) -> Option<TraceId> {
         self.builder.traces.get(&serial).copied()
     }
 
-    /// What has been recorded so far; allocation sites are those of the last table.
+    /// The profile so far; its allocation sites are those of the last table.
     pub fn profile(&self) -> &Profile {
         &self.builder.profile
     }
@@ -111,9 +111,9 @@ struct Builder<'a> {
     classes: FxHashMap<Serial, NameId>,
     frames: FxHashMap<ObjectId, FrameId>,
     traces: FxHashMap<Serial, TraceId>,
-    /// Of the rows of the next table.
+    /// The variances for the rows of the next table.
     variances: Vec<[f64; 2]>,
-    /// This is not the first stream: stacks and threads that were reported before are reported again.
+    /// Whether this is not the first stream: stacks and threads that were reported before are reported again.
     goes_on: bool,
 }
 
@@ -123,7 +123,7 @@ impl Builder<'_> {
         self.profile.names.intern(&decode_modified_utf8(bytes))
     }
 
-    /// Whether there are no numbers: a heap dump has the stacks of its threads, which are no profile.
+    /// Whether there are no tables: a heap dump has the stacks of its threads, which are not a profile.
     fn has_no_tables(&self) -> bool {
         let profile = &self.profile;
         profile.metrics().is_empty() && profile.waits.is_empty() && profile.monitor_dumps.is_empty()
@@ -156,7 +156,7 @@ impl Builder<'_> {
                     serial: *serial,
                     thread,
                 };
-                // A stack that was in a table before it was reported has no frames yet.
+                // A stack that a table referred to before it was defined has no frames yet.
                 let is_whole =
                     |id: &TraceId| frames.is_empty() || !self.profile.stacks.frames(*id).is_empty();
                 if self.goes_on && self.traces.get(serial).is_some_and(is_whole) {
@@ -184,7 +184,7 @@ impl Builder<'_> {
                     false => None,
                 };
                 match known {
-                    // Of one that has ended the VM does not say the name any more.
+                    // The VM does not report the name of an ended thread any more.
                     Some(_) if thread.name == NameId::default() => {}
                     Some(known) => *known = thread,
                     None => self.profile.threads.push(thread),
@@ -251,7 +251,7 @@ impl Builder<'_> {
         self.profile.sites = Some(table);
     }
 
-    /// The records of our agent that the format does not have.
+    /// Handles records of Tenure's agent that are not part of the format.
     fn extra(&mut self, raw: &RawRecord<'_>) {
         let body = raw.body;
         match raw.known_tag() {
@@ -398,7 +398,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The last table holds all of the earlier ones.
+    /// The last table includes all earlier ones.
     fn references(&mut self, body: &[u8]) {
         let row = |row: &[u8]| {
             let wide = |at: usize| number(&row[16 + 8 * at..24 + 8 * at]);
@@ -420,7 +420,7 @@ impl Builder<'_> {
         });
     }
 
-    /// What is cut off is left out.
+    /// Truncated parts are left out.
     fn monitor_dump(&mut self, body: &[u8]) {
         let mut words = body.chunks_exact(4).map(|word| number(word) as u32);
         let mut dump = MonitorDump::default();
@@ -468,7 +468,7 @@ impl Builder<'_> {
     }
 }
 
-/// Adds a row, an estimate if its variances are known.
+/// Adds a row; it is an estimate if its variances are given.
 fn add_site(table: &mut SiteTable, site: Site, variances: Option<&[f64; 2]>) {
     match variances {
         Some(variances) => table.add_estimate(site, *variances),

@@ -1,4 +1,4 @@
-//! Files to profiles: the text and the binary form of the agent, and recordings of JFR.
+//! Reads files into profiles: the text and the binary form of the agent, and recordings of JFR.
 
 mod binary;
 mod jfr;
@@ -9,14 +9,14 @@ pub use binary::StreamReader;
 use crate::profile::Profile;
 use hprof::{Diagnostics, HeaderError};
 
-/// A file that holds no profile.
+/// Why a file contains no profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoProfile {
-    /// No known form: what is wrong with the header.
+    /// It has no known form; this is the fault in its header.
     Header(HeaderError),
-    /// A heap dump without any profile record.
+    /// It is a heap dump without any profile record.
     OnlyHeap,
-    /// Neither a heap dump nor a profile record.
+    /// It has neither a heap dump nor a profile record.
     Empty,
 }
 
@@ -34,12 +34,12 @@ impl std::fmt::Display for NoProfile {
 
 impl std::error::Error for NoProfile {}
 
-/// Reads the profile of a (decompressed) file of any form. Tables of several dumps in one file
-/// come together: samples, times and contention are summed (each dump begins again at zero),
-/// allocation sites are those of the last dump (they never begin again).
+/// Reads the profile of a (decompressed) file of any form. Tables of several dumps in one file are combined: samples,
+/// times and contention are summed (each dump starts again at zero), allocation sites are those of the last dump (their
+/// counts are never reset).
 ///
 /// # Errors
-/// When the file is of no form.
+/// The file has no known form.
 pub fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     if jfr::is_recording(data) {
         return jfr::read(data);

@@ -46,7 +46,7 @@ fn unix_ms(date: &[u8]) -> Option<u64> {
     for most in [23, 59, 60] {
         seconds = seconds * 60 + parts.next()??.min(most);
     }
-    // Years begin in March here, so that the leap day is a year's last.
+    // Years begin in March here, so that the leap day is the last day of a year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -61,10 +61,10 @@ struct Builder {
     profile: Profile,
     traces: FxHashMap<u32, TraceId>,
     diagnostics: Diagnostics,
-    /// The table that is open, and what of its total no row has claimed yet.
+    /// The open table, and the part of its total that is not in its rows so far.
     open: Option<(CpuKind, i64)>,
     total: i64,
-    /// The rows of sites that follow are of NATIVE.
+    /// Whether the following rows of sites belong to NATIVE.
     is_native: bool,
 }
 
@@ -262,7 +262,7 @@ impl Builder {
         table.rows.push(row);
     }
 
-    /// A signature as the name Java writes.
+    /// A signature as a name in Java source.
     fn class(&mut self, signature: &[u8]) -> NameId {
         let signature = decode_modified_utf8(signature);
         let plain = signature
@@ -272,7 +272,7 @@ impl Builder {
         self.profile.names.intern(&name)
     }
 
-    /// The milliseconds of a share of the open table's total.
+    /// The milliseconds for a share of the open table's total.
     fn part(&self, share: f64) -> i64 {
         (share / 100.0 * self.total as f64).round() as i64
     }
@@ -359,7 +359,7 @@ impl Builder {
         self.traces.insert(trace.serial, id);
     }
 
-    /// The pair as a trace of two frames, so that it shows like any other call.
+    /// The pair as a trace of two frames, so that it is shown like any other call.
     fn call_pair(&mut self, row: &OldRow<'_>) {
         let mut frames = Vec::new();
         for name in [row.callee, row.caller] {
@@ -388,7 +388,7 @@ impl Builder {
         self.profile.costs.get_or_insert_default().add(trace, cost);
     }
 
-    /// The trace of a serial; an empty one, once complained about, when the file has none.
+    /// The trace of a serial. If the file has none, this returns an empty one and reports that once.
     fn find(&mut self, serial: u32) -> TraceId {
         if let Some(id) = self.traces.get(&serial) {
             return *id;

@@ -1,11 +1,11 @@
-//! Bytes of a chunk, read in order: nothing is read past its end.
+//! Reads the bytes of a chunk in order and never past its end.
 
-/// A place in bytes. Every reading gives `None` at the end.
+/// A position in bytes. At the end, all functions return `None`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     data: &'a [u8],
     pub(super) at: usize,
-    /// Whether integers are compressed; otherwise they have their full width.
+    /// Whether integers are compressed; otherwise they have their fixed width.
     compressed: bool,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Cursor<'a> {
         self.data.len().saturating_sub(self.at)
     }
 
-    /// The same bytes up to an end.
+    /// The same bytes, limited to an end.
     pub(super) fn until(&self, end: usize) -> Cursor<'a> {
         Cursor {
             data: &self.data[..end.min(self.data.len())],
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// An integer: seven bits a byte, the ninth byte whole; or of this width, where nothing is compressed.
+    /// An integer: seven bits per byte, eight in the ninth byte; or of this width if integers are not compressed.
     pub(super) fn integer(&mut self, width: usize) -> Option<u64> {
         if !self.compressed {
             return self.fixed(width);
@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
         Some(value | u64::from(self.byte()?) << 56)
     }
 
-    /// How many things follow. There are no more than bytes.
+    /// The number of items that follow, which is at most the number of remaining bytes.
     pub(super) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.integer(4)?).ok()?;
         (count <= self.left()).then_some(count)

@@ -1,4 +1,4 @@
-//! Events to the tables of a profile.
+//! Converts events to the tables of a profile.
 //!
 //! | Event | Becomes |
 //! |---|---|
@@ -24,7 +24,7 @@ use crate::stacks::{Frame, FrameId, Line, Method, MethodId, TraceId, TraceKey};
 use hprof::{Serial, readable_class_name};
 use rustc_hash::FxHashMap;
 
-/// How the ticks of a chunk become times.
+/// Converts the ticks of a chunk to times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     pub(super) start_ns: u64,
@@ -40,14 +40,14 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since 1970 of a moment.
+    /// A time in nanoseconds since 1970.
     fn moment(self, ticks: u64) -> u64 {
         let since = self.nanoseconds(ticks.saturating_sub(self.start_ticks));
         self.start_ns.saturating_add(since)
     }
 }
 
-/// What an event is read as.
+/// How an event is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Sample,
@@ -83,28 +83,28 @@ const KINDS: [(&str, Kind); 14] = [
     ("jdk.ActiveSetting", Kind::Setting),
 ];
 
-/// The profile of all chunks, and what it takes to add the next event.
+/// The profile of all chunks, and the state that is needed to add the next event.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     profile: Profile,
     clock: Clock,
-    /// What each type of this chunk is read as.
+    /// How each type of this chunk is processed.
     kinds: FxHashMap<u64, Kind>,
-    /// What keys of this chunk have become.
+    /// The converted stacks of this chunk, by key.
     stacks: FxHashMap<(u64, u64, u32), TraceId>,
     old_classes: FxHashMap<Key, NameId>,
     native_frames: FxHashMap<Key, bool>,
     methods: FxHashMap<Key, MethodId>,
     classes: FxHashMap<Key, NameId>,
     threads: FxHashMap<Key, u32>,
-    /// Serials of threads by their number in Java and in the system, of all chunks.
+    /// Serials of threads by their numbers in Java and in the system, over all chunks.
     serials: FxHashMap<(u64, u64), u32>,
     traces: FxHashMap<(Vec<FrameId>, u32), TraceId>,
-    /// Allocations by buffers, as long as it is not known whether they are needed.
+    /// Allocations by buffers, until it is known whether they are needed.
     buffers: Vec<WeightedStack>,
-    /// Old objects of the last time that they were written, with their number, and that time.
+    /// The time at which old objects were last written, and these objects with their number.
     old: (u64, Vec<(WeightedStack, u64)>),
-    /// Whether a size of old objects was there: the JDK writes none before 20.
+    /// Whether any old object has a size: the JDK writes no sizes before 20.
     has_sizes: bool,
 }
 
@@ -136,7 +136,7 @@ impl Collector {
         self.threads.clear();
     }
 
-    /// The profile.
+    /// Returns the profile.
     pub(super) fn finish(mut self) -> Profile {
         let has =
             |profile: &Profile, metric| profile.weighted.iter().any(|one| one.metric == metric);
@@ -254,7 +254,7 @@ impl Collector {
             Kind::Native => self.native(from),
             Kind::ThreadStart | Kind::ThreadEnd => {
                 let serial = self.thread(from, "thread");
-                // Serials begin with 1, in the order of the threads.
+                // Serials start at 1, in the order of the threads.
                 let place = serial.checked_sub(1);
                 let thread = place.and_then(|at| self.profile.threads.get_mut(at as usize));
                 if let Some(thread) = thread {
@@ -280,7 +280,7 @@ impl Collector {
         }
     }
 
-    /// Those of the last time replace all others: the JDK writes all that live each time.
+    /// The last set of old objects replaces all earlier ones, because the JDK writes all live ones each time.
     fn old_object(&mut self, from: Event<'_>) {
         let time = self.clock.moment(from.number("startTime"));
         if time > self.old.0 {
@@ -293,7 +293,7 @@ impl Collector {
         let class = self.old_class(from.values, &from.raw("object"));
         let mut stack = self.stack(from, None, from.number("objectSize"));
         stack.class = Some(class).filter(|class| *class != NameId::default());
-        // Tenure writes all objects of a stack as one event, with their number.
+        // Tenure writes one event for all objects of a stack, with their number.
         let objects = match from.raw("objects") {
             Value::Number(objects) => objects,
             _ => 1,
@@ -310,7 +310,7 @@ impl Collector {
         self.profile.add_weight(Metric::NativeLiveBytes, stack);
     }
 
-    /// The period of CPU samples, which the JDK writes in words and async-profiler in nanoseconds.
+    /// The period of CPU samples, which the JDK writes as text and async-profiler as nanoseconds.
     fn setting(&mut self, from: Event<'_>) {
         let is_of_samples = self.kinds.get(&from.number("id")) == Some(&Kind::Sample);
         let name = from.values.text(from.event, "name");
@@ -327,7 +327,7 @@ impl Collector {
         }
     }
 
-    /// The class of a reference to it; the empty name for none.
+    /// The class that a reference refers to; the empty name if there is none.
     fn class(&mut self, values: &Values<'_>, reference: &Value) -> NameId {
         let Value::Pooled(kind, key) = *reference else {
             return NameId::default();
@@ -385,7 +385,7 @@ impl Collector {
         self.profile.stacks.intern_frame(Frame { method, line })
     }
 
-    /// Whether a reference to a kind of frame is that of native methods.
+    /// Whether a reference to a frame type refers to that of native methods.
     fn is_native(&mut self, values: &Values<'_>, reference: &Value) -> bool {
         let Value::Pooled(kind, key) = *reference else {
             return false;
@@ -396,7 +396,7 @@ impl Collector {
             .or_insert_with(|| values.text(&values.follow(reference), "description") == "Native")
     }
 
-    /// The class of the old object of a reference to it.
+    /// The class of the old object that a reference refers to.
     fn old_class(&mut self, values: &Values<'_>, reference: &Value) -> NameId {
         let Value::Pooled(kind, key) = *reference else {
             return NameId::default();
@@ -425,7 +425,7 @@ impl Collector {
         let mut serial = 0;
         if thread != Value::Null {
             let next = self.serials.len() as u32 + 1;
-            // The system may give its number again, Java does not.
+            // The system may reuse its numbers; Java does not.
             let id = if java > 0 { (java, 0) } else { (0, system) };
             serial = *self.serials.entry(id).or_insert(next);
         }
@@ -475,7 +475,7 @@ impl Collector {
     }
 }
 
-/// An event with what it takes to look into it.
+/// An event with the data that is needed to read its fields.
 #[derive(Clone, Copy)]
 struct Event<'a> {
     values: &'a Values<'a>,
@@ -485,7 +485,7 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// A field as it stands there: a key stays one.
+    /// The value of a field as it is stored; a key is not resolved.
     fn raw(&self, name: &str) -> Value {
         self.values.raw(self.event, name)
     }
@@ -494,7 +494,7 @@ impl Event<'_> {
         self.values.number(self.event, name)
     }
 
-    /// A time in nanoseconds, whatever it is counted in.
+    /// A time in nanoseconds, converted from its unit.
     fn time(&self, name: &str) -> u64 {
         let type_ = self.values.types.get(&self.id);
         let field = type_.and_then(|type_| type_.place(name).map(|place| &type_.fields[place]));

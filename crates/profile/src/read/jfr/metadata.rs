@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::values::string;
 use rustc_hash::FxHashMap;
 
-/// Most levels of elements: a class has fields, a field has annotations.
+/// The most levels of elements: a class has fields, a field has annotations.
 const DEPTH: usize = 16;
 
 /// A type of values or events.
@@ -15,7 +15,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    /// The place of a field.
+    /// The index of a field.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
@@ -27,11 +27,11 @@ pub(super) struct Field {
     pub(super) name: String,
     /// Its type.
     pub(super) kind: u64,
-    /// Whether there is a key of the type's pool instead of the value.
+    /// Whether it contains a key of the type's pool instead of the value.
     pub(super) is_pooled: bool,
-    /// Whether there are several, behind their number.
+    /// Whether it contains several values, preceded by their number.
     pub(super) is_array: bool,
-    /// What a time is counted in: `TICKS`, `NANOSECONDS`, ...; empty if it is no time.
+    /// The unit of a time: `TICKS`, `NANOSECONDS`, ...; empty if it is not a time.
     pub(super) unit: String,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Reads the event behind its size and type.
+/// Reads the event; the cursor is after its size and type.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Types> {
     // Start, duration and number of the metadata.
     for _ in 0..3 {

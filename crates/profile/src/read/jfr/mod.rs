@@ -1,7 +1,8 @@
 //! Recordings of JDK Flight Recorder: of the JDK, of async-profiler, and those that Tenure writes.
 //!
-//! A recording is a row of chunks. Each has its own metadata, which describe all events, and its own constant pools,
-//! which hold what events name by a key (stacks, threads, classes). A chunk is read twice: pools first, then events.
+//! A recording is a sequence of chunks. Each has its own metadata, which describe all events, and its own constant
+//! pools, which contain the values that events refer to by a key (stacks, threads, classes). A chunk is read twice:
+//! pools first, then events.
 
 mod cursor;
 mod events;
@@ -15,11 +16,11 @@ use events::{Clock, Collector};
 use hprof::{DamageKind, Diagnostic, Diagnostics};
 use values::Values;
 
-/// How a chunk begins.
+/// The first bytes of a chunk.
 const MAGIC: &[u8; 4] = b"FLR\0";
 /// Bytes of a chunk's header.
 const HEADER: usize = 68;
-/// Types of the two events that are no events of the program.
+/// Types of the two events that are not events of the program.
 const METADATA: u64 = 0;
 const CHECKPOINT: u64 = 1;
 
@@ -28,7 +29,7 @@ pub(super) fn is_recording(data: &[u8]) -> bool {
     data.starts_with(MAGIC)
 }
 
-/// Reads a recording. What cannot be read is left out and listed.
+/// Reads a recording. Unreadable parts are left out and listed.
 pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     let mut collector = Collector::default();
     let mut diagnostics = Diagnostics::default();
@@ -50,7 +51,7 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
             let expected = format!("{} bytes", header.size);
             damage(DamageKind::Truncated, rest.len(), "", &expected, &found);
         }
-        // A chunk that was not finished has no size.
+        // An unfinished chunk has no size.
         let size = match usize::try_from(header.size) {
             Ok(size) if size >= HEADER => size.min(rest.len()),
             _ => rest.len(),
@@ -68,7 +69,7 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     Ok((collector.finish(), diagnostics))
 }
 
-/// What a chunk says of itself.
+/// The header of a chunk.
 struct Header {
     size: u64,
     metadata: u64,
@@ -103,13 +104,13 @@ impl Header {
     }
 }
 
-/// A chunk and the place of what is wrong in it.
+/// A chunk and its position, which is used to report damage.
 struct Chunk<'a> {
     data: &'a [u8],
     header: Header,
 }
 
-/// Where something cannot be read, and what it is.
+/// The position and a description of damage.
 type Damage = (usize, &'static str);
 
 impl<'a> Chunk<'a> {
@@ -147,7 +148,7 @@ impl<'a> Chunk<'a> {
                 metadata = metadata::read(&mut cursor).ok_or((wanted, "metadata"));
             }
         }
-        // A chunk that was not finished does not say where they are.
+        // An unfinished chunk does not state the position of its metadata.
         if metadata.is_err() {
             let _ = self.for_events(|kind, mut cursor| {
                 if kind == METADATA

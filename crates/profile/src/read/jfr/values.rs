@@ -1,13 +1,14 @@
-//! Values of a chunk, read as its metadata describes them; those of the constant pools only when something names them.
+//! Values of a chunk, read as its metadata describe them; values of the constant pools are read only when a reference
+//! is resolved.
 
 use super::cursor::Cursor;
 use super::metadata::{Field, Types};
 use rustc_hash::FxHashMap;
 
-/// Most levels of values inside values.
+/// The most levels of values inside values.
 const DEPTH: usize = 8;
 
-/// The pools that events of interest lead to. Others are skipped.
+/// The pools that relevant events refer to. Others are skipped.
 const POOLS: [&str; 10] = [
     "java.lang.Class",
     "java.lang.String",
@@ -24,7 +25,7 @@ const POOLS: [&str; 10] = [
 /// A value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Value {
-    /// Nothing, or nothing that matters here.
+    /// No value, or an irrelevant one.
     #[default]
     Null,
     Number(u64),
@@ -36,7 +37,7 @@ pub(super) enum Value {
     Pooled(u64, u64),
 }
 
-/// A string in place. A key of the pool of strings is no text here.
+/// A string stored in place. A key of the pool of strings counts as no text here.
 pub(super) fn string(cursor: &mut Cursor<'_>) -> Option<String> {
     match text(cursor)? {
         Value::Text(text) => Some(text),
@@ -50,7 +51,7 @@ fn text(cursor: &mut Cursor<'_>) -> Option<Value> {
     Some(match kind {
         0 => Value::Null,
         1 => Value::Text(String::new()),
-        // Whose pool that is, is known where the type is.
+        // Only the caller knows the type and so the pool.
         2 => Value::Pooled(0, cursor.integer(8)?),
         3 | 5 => {
             let length = cursor.count()?;
@@ -75,14 +76,14 @@ fn text(cursor: &mut Cursor<'_>) -> Option<Value> {
 #[derive(Debug, Default)]
 pub(super) struct Values<'a> {
     pub(super) types: Types,
-    /// Where the value of a key lies.
+    /// The position of the value of each key.
     pools: FxHashMap<(u64, u64), Cursor<'a>>,
 }
 
 impl<'a> Values<'a> {
-    /// Notes where the values of a checkpoint lie, behind its size and type.
+    /// Stores the positions of the values of a checkpoint; the cursor is after its size and type.
     pub(super) fn add_checkpoint(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
-        // Start, duration and the distance to the checkpoint before; whether it is flushed.
+        // Start, duration and the distance to the previous checkpoint; then whether it is flushed.
         for _ in 0..3 {
             cursor.integer(8)?;
         }
@@ -110,7 +111,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A value behind the keys that lead to it.
+    /// A value with all keys resolved.
     pub(super) fn follow(&self, value: &Value) -> Value {
         let mut value = value.clone();
         for _ in 0..DEPTH {
@@ -125,7 +126,7 @@ impl<'a> Values<'a> {
         Value::Null
     }
 
-    /// A field of a value as it stands there: a key stays one.
+    /// A field of a value as it is stored; a key is not resolved.
     pub(super) fn raw(&self, value: &Value, name: &str) -> Value {
         let Value::Fields(kind, values) = value else {
             return Value::Null;
@@ -135,7 +136,7 @@ impl<'a> Values<'a> {
         value.cloned().unwrap_or_default()
     }
 
-    /// A field of a value, followed.
+    /// A field of a value, resolved.
     pub(super) fn field(&self, value: &Value, name: &str) -> Value {
         self.follow(&self.raw(value, name))
     }
@@ -147,7 +148,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A text: a string, or a symbol that holds one.
+    /// A text: a string, or a symbol that contains one.
     pub(super) fn text(&self, value: &Value, name: &str) -> String {
         match self.field(value, name) {
             Value::Text(text) => text,
@@ -159,7 +160,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Reads a value; without `keeps` it is only passed.
+    /// Reads a value; without `keeps` it is only skipped.
     fn value(
         &self,
         cursor: &mut Cursor<'_>,
@@ -183,7 +184,7 @@ impl<'a> Values<'a> {
                     Value::Pooled(_, key) => Value::Pooled(kind, key),
                     text => text,
                 }),
-                // A type without a byte would let a few bytes stand for any amount of values.
+                // For a type without any bytes, a few bytes could claim any number of values.
                 _ => None,
             };
         }
