@@ -1,4 +1,4 @@
-//! What a collector must do, and which there are.
+//! The interface of a collector, and the list of collectors.
 
 use std::str::FromStr;
 
@@ -9,24 +9,23 @@ use crate::object::ObjIdx;
 use crate::space::Space;
 use crate::{generational, mark_compact, mark_sweep, reference_counting, two_space_copying};
 
-/// Where a new object goes.
+/// The position of a new object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) arena: vmpi::ArenaId,
     pub(crate) address: u64,
 }
 
-/// One way to manage memory. All of them speak through [`Core`], which issues the
-/// events.
+/// One way to manage memory. All collectors use [`Core`], which issues the events.
 pub(crate) trait Collector: std::fmt::Debug {
     /// Creates the arenas.
     fn start(&mut self, core: &mut Core<'_>);
-    /// Finds room for an object, or says that a collection is due.
+    /// Finds space for an object; `None` if a collection is needed.
     fn allocate(&mut self, size: u64) -> Option<Place>;
-    /// Collects. `need` bytes are wanted afterwards, 0 if nothing waits.
+    /// Collects. `need` bytes must be free afterwards; 0 if no allocation is waiting.
     fn collect(&mut self, core: &mut Core<'_>, kind: GcKind, need: u64);
-    /// A slot of an object or a variable no longer holds `old` and now holds
-    /// `new`; `holder` is the object if it is one. It has already happened.
+    /// A slot of an object or a variable was changed from `old` to `new`; `holder` is the object if it is a slot. The
+    /// change has already been made.
     fn stored(&mut self, core: &mut Core<'_>, write: Write);
     /// Its arenas.
     fn spaces(&self) -> Vec<&Space>;
@@ -52,7 +51,7 @@ pub enum Gc {
     TwoSpaceCopying,
     /// An arena for each generation.
     Generational,
-    /// One arena, an object goes when nothing refers to it.
+    /// One arena; an object is freed when nothing refers to it.
     ReferenceCounting,
 }
 
@@ -66,7 +65,7 @@ impl Gc {
         Self::ReferenceCounting,
     ];
 
-    /// Its name on command lines.
+    /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,15 +93,15 @@ impl FromStr for Gc {
     }
 }
 
-/// In which order a compacting collector lays objects down.
+/// The order in which a compacting collector arranges objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As they lie.
+    /// Objects keep their order.
     #[default]
     Sliding,
-    /// Largest first: without regard to how they lay or what they refer to.
+    /// Largest first, independent of their positions and references.
     Arbitrary,
-    /// An object is followed by what it refers to.
+    /// An object is followed by the objects that it refers to.
     Linearizing,
 }
 
@@ -121,12 +120,12 @@ impl FromStr for Order {
     }
 }
 
-/// How a reference VM is set up.
+/// The configuration of a reference VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Which collector.
+    /// The collector.
     pub gc: Gc,
-    /// Bytes for objects: each semi-space and the oldest generation are so large.
+    /// Bytes for objects: the size of each semi-space and of the oldest generation.
     pub heap: u64,
     /// Order of the compacting collector.
     pub order: Order,
@@ -134,14 +133,12 @@ pub struct Config {
     pub generations: u32,
     /// Collections an object survives in its generation before it is promoted.
     pub promotion_age: u32,
-    /// Whether the counting collector also looks for cycles when it is made to
-    /// collect or is full.
+    /// Whether the counting collector also searches for cycles when a collection is requested or the heap is full.
     pub cycle_detector: bool,
 }
 
 impl Config {
-    /// The usual set-up: 64 KiB, two generations, promotion at the first
-    /// survival, no cycle detector.
+    /// The default configuration: 64 KiB, two generations, promotion at the first survival, no cycle detector.
     #[must_use]
     pub fn new(gc: Gc) -> Self {
         Self {

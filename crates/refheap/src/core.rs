@@ -1,4 +1,4 @@
-//! What every collector works on: objects, roots, and the way events go out.
+//! The state that every collector works on: objects, roots, and the output of events.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,19 +30,19 @@ pub(crate) struct Thread {
     pub(crate) ended: bool,
 }
 
-/// Receives what happens, thread by thread.
+/// Receives items, with the thread in which they happen.
 pub type Sink<'s> = Box<dyn FnMut(EnvId, &Item) + 's>;
 
-/// The state below the collectors.
+/// The state that all collectors share.
 pub(crate) struct Core<'s> {
     pub(crate) objects: ObjectTable,
     pub(crate) classes: Vec<Class>,
     pub(crate) threads: Vec<Thread>,
-    /// Variables that no thread owns.
+    /// Variables that belong to no thread.
     pub(crate) globals: Vec<Option<ObjIdx>>,
     pub(crate) switches: Switches,
     pub(crate) agent: Option<Agent>,
-    /// How often collections were disabled and not enabled again.
+    /// The number of calls that disabled collections, minus those that enabled them.
     pub(crate) gc_disabled: Cell<u32>,
     /// A collection was requested while an event was emitted.
     pub(crate) gc_wanted: Cell<bool>,
@@ -77,7 +77,7 @@ impl<'s> Core<'s> {
         }
     }
 
-    /// Emits an event if it is switched on, and an agent if it wants it.
+    /// Passes an event to the sink if the event is enabled, and to an agent if the agent has enabled it.
     pub(crate) fn emit(&mut self, env: EnvId, body: Body) {
         if let Some(agent) = &self.agent {
             agent.notify(self, env, &body);
@@ -87,7 +87,7 @@ impl<'s> Core<'s> {
         }
     }
 
-    /// Emits what the wire adds to the document's events.
+    /// Passes an item that the stream adds to the document's events to the sink.
     pub(crate) fn emit_item(&mut self, env: EnvId, item: &Item) {
         (self.sink)(env, item);
     }
@@ -111,7 +111,7 @@ impl<'s> Core<'s> {
         );
     }
 
-    /// Ends an arena: its objects are gone without a word of their own.
+    /// Deletes an arena: its objects are freed without separate events.
     pub(crate) fn arena_delete(&mut self, arena: ArenaId) {
         let inside = |(at, object): (ObjIdx, &Object)| (object.arena == arena).then_some(at);
         let dead: Vec<_> = self.objects.iter().filter_map(inside).collect();
@@ -137,7 +137,7 @@ impl<'s> Core<'s> {
         }
     }
 
-    /// Frees one object and reports this.
+    /// Frees one object and emits the event.
     pub(crate) fn free(&mut self, env: EnvId, at: ObjIdx) -> Object {
         let object = self.objects.remove(at);
         let body = Body::ObjectFree {
@@ -147,7 +147,7 @@ impl<'s> Core<'s> {
         object
     }
 
-    /// Gives an object another address, perhaps in another arena, and reports this.
+    /// Moves an object to another address, perhaps in another arena, and emits the event.
     pub(crate) fn move_to(&mut self, at: ObjIdx, arena: ArenaId, address: u64) {
         let object = self.objects.get_mut(at);
         let (old, old_arena) = (object.handle(), object.arena);
@@ -162,7 +162,7 @@ impl<'s> Core<'s> {
         self.emit(VM_THREAD, body);
     }
 
-    /// Says that an object was allocated.
+    /// Emits the event of an allocated object.
     pub(crate) fn emit_alloc(&mut self, env: EnvId, at: ObjIdx) {
         let body = Body::ObjectAlloc(self.describe(at));
         self.emit(env, body);
@@ -199,8 +199,8 @@ impl<'s> Core<'s> {
             .collect()
     }
 
-    /// Objects in the order a breadth-first walk from `from` finds them, walking
-    /// only into those that `inside` accepts.
+    /// Objects in the order in which a breadth-first walk from `from` finds them. The walk enters only objects that
+    /// `inside` accepts.
     pub(crate) fn walk(&self, from: Vec<ObjIdx>, inside: impl Fn(&Object) -> bool) -> Vec<ObjIdx> {
         let mut seen = std::collections::HashSet::new();
         let mut order: Vec<ObjIdx> = Vec::new();
@@ -248,7 +248,7 @@ impl<'s> Core<'s> {
         found.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// The number of a thread's stack, emitted when it is new.
+    /// The number of a thread's stack, which is emitted if it is new.
     pub(crate) fn trace_of(&mut self, thread: usize) -> TraceId {
         let stack: Vec<_> = self.threads[thread].stack.iter().rev().copied().collect();
         if stack.is_empty() {
@@ -259,7 +259,7 @@ impl<'s> Core<'s> {
         }
         let id = TraceId(self.traces.len() as u32 + 1);
         self.traces.insert(stack.clone(), id);
-        // A trace is shared by threads, so it names none.
+        // Threads share a trace, so it states no thread.
         let trace = CallTrace {
             env: EnvId(0),
             frames: stack,

@@ -8,8 +8,7 @@ use crate::core::Core;
 use crate::object::{ClassIdx, ObjIdx, Object, Shape};
 
 impl Core<'_> {
-    /// All objects that have not been collected, reachable or not, with roots and
-    /// the stacks that hold them.
+    /// All objects that have not been freed, reachable or not, with roots and the stacks that contain them.
     pub(crate) fn heap_dump(&self, level: DumpLevel) -> HeapDump {
         let layout = IdLayout::NATIVE;
         let mut objects: Vec<_> = self.objects.iter().collect();
@@ -80,7 +79,7 @@ impl Core<'_> {
         }
     }
 
-    /// One object as an object dump has it.
+    /// One object in the format of an object dump.
     pub(crate) fn object_dump(&self, at: ObjIdx) -> Vec<u8> {
         let mut data = Vec::new();
         let layout = IdLayout::NATIVE;

@@ -5,7 +5,7 @@ use vmpi::{BasicType, Body, Switches};
 
 use crate::{Config, RefVm, Script, script};
 
-/// Runs a script and writes down memory events, one a line, ids in hexadecimal.
+/// Runs a script and returns its memory events, one per line, ids in hexadecimal.
 pub(crate) fn events(config: Config, text: &str) -> String {
     let script: Script = text.parse().expect("a script");
     let mut lines = Vec::new();
@@ -56,7 +56,7 @@ fn line(item: &Item) -> Option<String> {
     })
 }
 
-/// Three objects in a list of which the middle one dies, and a dead one before.
+/// A list of three objects, of which the middle one is freed, and a freed object before it.
 pub(crate) const SMALL: &str = "
 class Node 1
 d = new Node

@@ -1,5 +1,4 @@
-//! The reference VM as a [`Host`]: what a profiler may ask, in the modes of the
-//! document.
+//! The reference VM as a [`Host`]: the functions for a profiler, in the modes of the document.
 
 use vmpi::mode::{Host, Request};
 use vmpi::vm_event::thread_status;
@@ -13,8 +12,8 @@ use crate::core::{Core, VM_THREAD};
 use crate::object::ClassIdx;
 use crate::vm::RefVm;
 
-/// What can be asked also while an event is emitted: all that changes nothing, and what
-/// is done only before the next step.
+/// Functions that may also be called while an event is emitted: they change nothing, or only request an action before
+/// the next step.
 impl Core<'_> {
     fn thread_at(&self, env: EnvId) -> Option<usize> {
         let at = usize::try_from(env.0.checked_sub(VM_THREAD.0 + 1)?).ok()?;
@@ -80,7 +79,7 @@ impl Core<'_> {
         self.gc_disabled.set(times.saturating_sub(1));
     }
 
-    /// Lines of its script that a thread has run; of the VM's own thread those of all.
+    /// Lines of its script that a thread has run; for the VM's own thread, those of all threads.
     pub(crate) fn steps(&self, env: EnvId) -> u64 {
         match self.thread_at(env) {
             Some(at) => self.threads[at].steps,
@@ -131,7 +130,7 @@ impl Core<'_> {
 }
 
 impl RefVm<'_> {
-    /// Answers a request through the VM's own sink, as a command of the wire does.
+    /// Passes the event for a request to the VM's own sink, as a command of the stream does.
     pub fn request_to_sink(&mut self, request: Request) -> Outcome {
         match self.core.answer(request) {
             Some(body) => {
@@ -146,8 +145,7 @@ impl RefVm<'_> {
         }
     }
 
-    /// Carries out a command of a front end, between two steps; what it yields goes to
-    /// the VM's own sink.
+    /// Carries out a command of a front end between two steps; its results are passed to the VM's own sink.
     pub fn carry_out(&mut self, command: Command) -> Outcome {
         match command {
             Command::Enable(kind) => self.switch(kind, true),

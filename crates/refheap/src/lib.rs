@@ -1,9 +1,8 @@
-//! A small VM with five garbage collectors that all speak one vocabulary.
+//! A small VM with five garbage collectors, which all issue the same events.
 //!
-//! It is the conformance host of [`vmpi`]: each collector issues exactly the
-//! sequences that the document prescribes, and since the VM is deterministic and
-//! knows what is reachable, a replay of its events can be checked against the
-//! truth.
+//! It is the conformance host of [`vmpi`]: each collector issues exactly the sequences that the document prescribes.
+//! Since the VM is deterministic and can compute which objects are reachable, a replay of its events can be checked
+//! against the actual state.
 //!
 //! ```
 //! use refheap::{Config, Gc, RefVm, Script, script};
@@ -25,10 +24,9 @@
 //! # Ok::<(), refheap::ScriptError>(())
 //! ```
 //!
-//! Reading order: [`object`], [`vm`], [`script`], [`collector`]; then the five, each
-//! with the same four files (what it is, how it allocates, how it collects, its
-//! golden events): `mark_sweep`, `mark_compact`, `two_space_copying`,
-//! `generational`, `reference_counting`; and [`jvmpi`], the C interface.
+//! Reading order: [`object`], [`vm`], [`script`], [`collector`]; then the five collectors, each with the same four
+//! files (its state, its allocation, its collection, its golden events): `mark_sweep`, `mark_compact`,
+//! `two_space_copying`, `generational`, `reference_counting`; and [`jvmpi`], the C interface.
 
 pub mod collector;
 mod core;

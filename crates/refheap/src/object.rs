@@ -2,8 +2,8 @@
 
 use vmpi::{ArenaId, BasicType, ClassLoad, FieldDef, JMethodId, MethodDef, ObjectHandle, TraceId};
 
-/// An object by its place in the table: the VM's own name for it, which no
-/// collection changes. What a profiler sees is its address.
+/// An object by its index in the table: the VM's own id for it, which no collection changes. A profiler receives its
+/// address instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjIdx(pub u32);
 
@@ -11,14 +11,14 @@ pub struct ObjIdx(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassIdx(pub u32);
 
-/// What is allocated.
+/// The kind of an allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// An instance of a class.
     Instance(ClassIdx),
-    /// An array of so many references to objects of a class.
+    /// An array of this many references to objects of a class.
     Array(ClassIdx, u32),
-    /// An array of so many primitive values.
+    /// An array of this many primitive values.
     Primitive(BasicType, u32),
 }
 
@@ -39,17 +39,17 @@ const HEADER: u64 = 16;
 const ARRAY_HEADER: u64 = 24;
 const REFERENCE: u64 = 8;
 
-/// Classes are not objects of this heap: their ids lie below all arenas.
+/// The id of the first class. Classes are not objects of this heap: their ids are below all arenas.
 const FIRST_CLASS: u64 = 0x1000;
 
 impl ClassIdx {
-    /// The id events use.
+    /// The id in events.
     #[must_use]
     pub fn handle(self) -> ObjectHandle {
         ObjectHandle(FIRST_CLASS + u64::from(self.0) * 16)
     }
 
-    /// The class of an id.
+    /// The class with an id.
     #[must_use]
     pub fn of(handle: ObjectHandle) -> Option<Self> {
         let distance = handle.0.checked_sub(FIRST_CLASS)?;
@@ -89,11 +89,11 @@ impl Class {
 /// An object.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// What it is.
+    /// Its kind.
     pub shape: Shape,
-    /// Where it lies; its id in events.
+    /// Its address, which is its id in events.
     pub address: u64,
-    /// In which arena.
+    /// Its arena.
     pub arena: ArenaId,
     /// Its bytes, header included, a multiple of 8.
     pub size: u64,
@@ -103,19 +103,19 @@ pub struct Object {
     pub trace: TraceId,
     /// Collections it has survived in its generation.
     pub(crate) age: u32,
-    /// References to it, kept by the counting collector only.
+    /// References to it, which only the counting collector counts.
     pub(crate) count: u64,
 }
 
 impl Object {
-    /// The id a profiler sees now.
+    /// Its current id for a profiler.
     #[must_use]
     pub fn handle(&self) -> ObjectHandle {
         ObjectHandle(self.address)
     }
 }
 
-/// All objects that have not been collected.
+/// All objects that have not been freed.
 #[derive(Debug, Default)]
 pub struct ObjectTable {
     objects: Vec<Option<Object>>,
@@ -148,7 +148,7 @@ impl ObjectTable {
     /// An object.
     ///
     /// # Panics
-    /// It has been collected: a fault of a collector, never of a script.
+    /// It has been freed, which is a fault of a collector, never of a script.
     #[must_use]
     pub fn get(&self, at: ObjIdx) -> &Object {
         self.objects[at.0 as usize].as_ref().expect("a live object")
@@ -158,7 +158,7 @@ impl ObjectTable {
         self.objects[at.0 as usize].as_mut().expect("a live object")
     }
 
-    /// Every object, by table place.
+    /// Every object, by table index.
     pub fn iter(&self) -> impl Iterator<Item = (ObjIdx, &Object)> {
         let numbered = self.objects.iter().enumerate();
         numbered.filter_map(|(at, object)| Some((ObjIdx(at as u32), object.as_ref()?)))

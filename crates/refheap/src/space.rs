@@ -1,12 +1,12 @@
-//! An arena's addresses: what is in use, what is free.
+//! The addresses of an arena: which are in use and which are free.
 
 use std::collections::BTreeMap;
 
 use vmpi::ArenaId;
 use vmpi::wire::ArenaState;
 
-/// A contiguous range of addresses with objects in it. Allocation is first fit,
-/// which in a space without holes is bumping a pointer.
+/// A contiguous range of addresses with objects in it. Allocation is first fit, which is equal to incrementing a
+/// pointer in a space without holes.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     pub(crate) arena: ArenaId,
@@ -18,10 +18,10 @@ pub(crate) struct Space {
     free: BTreeMap<u64, u64>,
 }
 
-/// Arenas are so far apart that an address identifies its arena.
+/// The distance between arenas, which is large enough that an address identifies its arena.
 const DISTANCE: u64 = 0x1000_0000;
 
-/// The largest arena: half of the distance, the rest is scratch.
+/// The largest arena: half of the distance; the other half is scratch space.
 pub(crate) const LARGEST: u64 = DISTANCE / 2;
 
 impl Space {
@@ -46,12 +46,12 @@ impl Space {
         self.capacity
     }
 
-    /// Bytes free, in one piece or not.
+    /// The number of free bytes, contiguous or not.
     pub(crate) fn room(&self) -> u64 {
         self.capacity - self.used
     }
 
-    /// Where temporary copies may lie: behind the last address.
+    /// The address for temporary copies: after the last address of the arena.
     pub(crate) fn scratch(&self) -> u64 {
         self.base + self.capacity
     }
@@ -65,7 +65,7 @@ impl Space {
         }
     }
 
-    /// The first place that fits, or `None`.
+    /// The first address that fits, or `None`.
     pub(crate) fn allocate(&mut self, size: u64) -> Option<u64> {
         let (&start, &len) = self.free.iter().find(|(_, len)| **len >= size)?;
         self.free.remove(&start);
@@ -76,7 +76,7 @@ impl Space {
         Some(start)
     }
 
-    /// Gives a range back and joins it with its neighbours.
+    /// Frees a range and joins it with adjacent free ranges.
     pub(crate) fn release(&mut self, mut start: u64, mut len: u64) {
         self.used -= len;
         if let Some((&before, &before_len)) = self.free.range(..start).next_back()
@@ -92,12 +92,12 @@ impl Space {
         self.free.insert(start, len);
     }
 
-    /// Nothing is in it.
+    /// Makes the whole space free.
     pub(crate) fn clear(&mut self) {
         self.fill(0);
     }
 
-    /// The first `used` bytes are in use and the rest is free.
+    /// Marks the first `used` bytes as used and the rest as free.
     pub(crate) fn fill(&mut self, used: u64) {
         self.used = used;
         self.free.clear();

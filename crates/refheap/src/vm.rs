@@ -1,4 +1,4 @@
-//! The reference VM: threads that allocate and link objects, above a collector.
+//! The reference VM: threads that allocate and link objects, and a collector.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use crate::object::{Class, ClassIdx, ObjIdx, Object, ObjectTable, Shape, size_of
 /// Why a mutator cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VmFault {
-    /// No collection makes room for so many bytes.
+    /// No collection frees enough memory for this many bytes.
     #[error("out of memory: {0} bytes do not fit")]
     OutOfMemory(u64),
-    /// A null reference is followed.
+    /// A null reference was dereferenced.
     #[error("null reference")]
     NullReference,
     /// An object has no such slot.
@@ -25,32 +25,31 @@ pub enum VmFault {
     NoSlot {
         /// The slot requested.
         slot: u32,
-        /// How many there are.
+        /// The number of its slots.
         slots: u32,
     },
-    /// No thread of this number runs.
+    /// No thread with this number is running.
     #[error("no such thread")]
     NoThread,
 }
 
-/// A thread by its number, 0 the first one started.
+/// A thread by its number, 0 for the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadIdx(pub usize);
 
 /// A variable: a root of the thread, or one that all threads share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
-    /// Of the thread that uses it.
+    /// A variable of the thread that uses it.
     Local(u32),
-    /// Of all.
+    /// A variable of all threads.
     Global(u32),
 }
 
 /// A VM with one of the five collectors.
 ///
-/// It is a simulation: addresses and sizes are those of a real heap, the data in
-/// primitive fields is not kept. Time does not pass and nothing is random, so the
-/// same calls give the same events.
+/// It is a simulation: addresses and sizes are those of a real heap, but data in primitive fields is not stored. There
+/// is no time and no randomness, so the same calls cause the same events.
 #[derive(Debug)]
 pub struct RefVm<'s> {
     pub(crate) core: Core<'s>,
@@ -61,14 +60,13 @@ pub struct RefVm<'s> {
 }
 
 impl<'s> RefVm<'s> {
-    /// Starts a VM: arenas, the VM's own thread, `JVM_INIT_DONE`. Events that are
-    /// switched on go to `sink`.
+    /// Starts a VM: arenas, the VM's own thread, `JVM_INIT_DONE`. Enabled events are passed to `sink`.
     #[must_use]
     pub fn new(config: Config, switches: Switches, sink: Sink<'s>) -> Self {
         Self::watched(config, switches, sink, None)
     }
 
-    /// As [`RefVm::new`], and an agent of the C interface gets the events that it wants.
+    /// As [`RefVm::new`], with an agent of the C interface, which gets the events that it has enabled.
     #[must_use]
     pub fn watched(
         config: Config,
@@ -96,7 +94,7 @@ impl<'s> RefVm<'s> {
         vm
     }
 
-    /// What a stream of this VM's events begins with.
+    /// The `Hello` at the start of a stream of this VM's events.
     #[must_use]
     pub fn hello(config: &Config) -> Hello {
         Hello {
@@ -107,8 +105,7 @@ impl<'s> RefVm<'s> {
         }
     }
 
-    /// Loads a class: its reference slots, its bytes of data, and methods for
-    /// stacks to name.
+    /// Loads a class: its reference slots, its bytes of data, and methods that stacks refer to.
     pub fn define_class(
         &mut self,
         name: &str,
@@ -168,7 +165,7 @@ impl<'s> RefVm<'s> {
         Ok(ThreadIdx(self.core.threads.len() - 1))
     }
 
-    /// Ends a thread: its variables are roots no longer.
+    /// Ends a thread: its variables are not roots any more.
     ///
     /// # Errors
     /// There is no such thread.
@@ -183,7 +180,7 @@ impl<'s> RefVm<'s> {
             .collect();
         roots.extend(one.object.take());
         for root in roots {
-            // The thread is gone, so its last references continue the VM's.
+            // The thread has ended, so its last references are removed on the VM's thread.
             self.wrote(VM_THREAD, None, Some(root), None);
         }
         Ok(())
@@ -196,7 +193,7 @@ impl<'s> RefVm<'s> {
             .ok_or(VmFault::NoThread)
     }
 
-    /// Enters a method: it is on top of the thread's stack from now on.
+    /// Enters a method, which becomes the innermost frame of the thread's stack.
     ///
     /// # Errors
     /// There is no such thread.
@@ -216,7 +213,7 @@ impl<'s> RefVm<'s> {
         Ok(())
     }
 
-    /// Leaves the method on top of the stack, if there is one.
+    /// Leaves the innermost method, if there is one.
     ///
     /// # Errors
     /// There is no such thread.
@@ -229,7 +226,7 @@ impl<'s> RefVm<'s> {
         Ok(())
     }
 
-    /// Says which line the method on top of the stack is at.
+    /// Sets the line of the innermost frame.
     pub(crate) fn at_line(&mut self, thread: ThreadIdx, line: i32) {
         if let Ok(one) = self.thread(thread) {
             one.steps += 1;
@@ -242,7 +239,7 @@ impl<'s> RefVm<'s> {
     /// Allocates an object into a variable.
     ///
     /// # Errors
-    /// No collection makes room, or there is no such thread.
+    /// No collection frees enough memory, or there is no such thread.
     pub fn new_object(
         &mut self,
         thread: ThreadIdx,
@@ -271,7 +268,7 @@ impl<'s> RefVm<'s> {
     /// Stores a variable, or null, into a slot of the object in a variable.
     ///
     /// # Errors
-    /// The variable holds null, or its object has no such slot.
+    /// The variable is null, or its object has no such slot.
     pub fn store(
         &mut self,
         thread: ThreadIdx,
@@ -290,7 +287,7 @@ impl<'s> RefVm<'s> {
     /// Loads a slot of the object in a variable into a variable.
     ///
     /// # Errors
-    /// The variable holds null, or its object has no such slot.
+    /// The variable is null, or its object has no such slot.
     pub fn load(
         &mut self,
         thread: ThreadIdx,
@@ -303,7 +300,7 @@ impl<'s> RefVm<'s> {
         self.assign(thread, into, value)
     }
 
-    /// Slots of the object in a variable; `None` for null.
+    /// The number of slots of the object in a variable; `None` for null.
     #[must_use]
     pub fn slots(&self, thread: ThreadIdx, holder: Variable) -> Option<u32> {
         let at = self.value(thread, holder)?;
@@ -317,9 +314,8 @@ impl<'s> RefVm<'s> {
         slots.get_mut(slot as usize).ok_or(fault)
     }
 
-    /// Collects: everything, or with [`GcKind::Young`] only what is young, where
-    /// the collector knows the difference. Does nothing while collections are
-    /// disabled.
+    /// Collects: everything, or with [`GcKind::Young`] only young objects, if the collector has generations. Does
+    /// nothing while collections are disabled.
     pub fn collect(&mut self, kind: GcKind) {
         if self.core.gc_disabled.get() == 0 {
             self.run_collector(kind, 0);
@@ -331,8 +327,8 @@ impl<'s> RefVm<'s> {
         self.collector.collect(&mut self.core, kind, need);
     }
 
-    /// Does what was requested while events were emitted, and returns whether the VM
-    /// continues: an agent may have ended it.
+    /// Carries out requests that were made while events were emitted; returns whether the VM continues, because an
+    /// agent may have ended it.
     pub fn serve(&mut self) -> bool {
         if self.core.gc_disabled.get() == 0 && self.core.gc_wanted.take() {
             self.run_collector(GcKind::Full, 0);
@@ -340,13 +336,13 @@ impl<'s> RefVm<'s> {
         self.exit_code().is_none()
     }
 
-    /// The code with which an agent wants the VM to end.
+    /// The code with which an agent has requested the VM to end.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         self.core.agent.as_ref()?.exit_code()
     }
 
-    /// Whether a thread stands still because a profiler suspended it.
+    /// Whether a profiler has suspended a thread.
     #[must_use]
     pub fn is_suspended(&self, thread: ThreadIdx) -> bool {
         let found = self.core.threads.get(thread.0);
@@ -364,14 +360,13 @@ impl<'s> RefVm<'s> {
         self.collections
     }
 
-    /// Every object that has not been collected.
+    /// Every object that has not been freed.
     #[must_use]
     pub fn objects(&self) -> &ObjectTable {
         &self.core.objects
     }
 
-    /// Ids of the objects a mutator can reach: what is truly alive. A plain walk
-    /// over roots and slots, for checks.
+    /// Ids of the objects that a mutator can reach, found by a simple walk over roots and slots, for checks.
     #[must_use]
     pub fn reachable(&self) -> BTreeSet<ObjectHandle> {
         let mut found = BTreeSet::new();

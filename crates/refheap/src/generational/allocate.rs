@@ -5,7 +5,7 @@ use crate::collector::{Place, Write};
 use crate::core::Core;
 
 impl Generational {
-    /// Objects larger than half the nursery go to the oldest generation at once.
+    /// Objects larger than half the nursery are allocated in the oldest generation.
     pub(super) fn in_nursery(&mut self, size: u64) -> Option<Place> {
         let large = size > self.generations[0].capacity() / 2;
         let at = if large { self.generations.len() - 1 } else { 0 };
@@ -15,7 +15,7 @@ impl Generational {
         Some(Place { arena, address })
     }
 
-    /// An older object that now refers to a younger one is remembered.
+    /// Adds an older object that now refers to a younger one to the remembered set.
     pub(super) fn remember(&mut self, core: &mut Core<'_>, write: Write) {
         if let (Some(holder), Some(new)) = (write.holder, write.new) {
             let old_side = self.generation(core.objects.get(holder).arena);

@@ -10,11 +10,11 @@ use crate::mark_compact::lay_down;
 use crate::object::ObjIdx;
 
 impl Generational {
-    /// Collects as few generations as will do: for a young collection those that
-    /// let survivors find room, for a full one all.
+    /// Collects as few generations as possible: for a young collection those after which the survivors fit, for a full
+    /// one all.
     pub(super) fn collect_generations(&mut self, core: &mut Core<'_>, kind: GcKind, need: u64) {
         let last = self.generations.len() - 1;
-        // A large object waits for room in the oldest generation.
+        // A large object needs space in the oldest generation.
         let waits_for_old = need > self.generations[0].capacity() / 2;
         let full = kind == GcKind::Full || waits_for_old;
         let first = if full { last } else { 0 };
@@ -23,8 +23,8 @@ impl Generational {
             .unwrap_or(last);
         let live = self.live(core, oldest);
         if oldest == last && !self.oldest_fits(core, &live) {
-            // Nothing can be promoted, and to sweep the oldest generation alone
-            // could leave garbage elsewhere that refers to what is gone.
+            // Nothing can be promoted. Sweeping only the oldest generation could leave unreachable objects elsewhere
+            // that refer to freed ones.
             core.gc_start(GcKind::Full);
             self.finish(core);
             return;
@@ -50,21 +50,20 @@ impl Generational {
         core.gc_finish(&spaces);
     }
 
-    /// Objects of generations 0 to `oldest` that live: reached from roots or from
-    /// remembered objects of older generations.
+    /// Live objects of generations 0 to `oldest`: reachable from roots or from remembered objects of older generations.
     fn live(&self, core: &Core<'_>, oldest: usize) -> HashSet<ObjIdx> {
         let inside = |at: ObjIdx| self.generation(core.objects.get(at).arena) <= oldest;
         let mut from = core.roots();
         for holder in self.remembered.iter().filter(|at| !inside(**at)) {
             from.extend(core.objects.get(*holder).slots.iter().flatten());
         }
-        // Roots in older generations are not walked: what they refer to in
-        // younger ones is remembered.
+        // Roots in older generations are not walked, because their references to younger objects are in the remembered
+        // set.
         let found = core.walk(from, |object| self.generation(object.arena) <= oldest);
         found.into_iter().collect()
     }
 
-    /// Whether what survives a collection of generations 0 to `k` fits.
+    /// Whether the survivors of a collection of generations 0 to `k` fit.
     fn survivors_fit(&self, core: &Core<'_>, k: usize) -> bool {
         let bytes = self.live_bytes(core, &self.live(core, k));
         (0..=k).all(|at| {
@@ -77,8 +76,8 @@ impl Generational {
         })
     }
 
-    /// Whether the oldest generation, once slid together, takes what the next
-    /// younger one promotes, and so on down.
+    /// Whether the oldest generation, after compaction, has space for the objects promoted from the next younger one,
+    /// and so on for the younger ones.
     fn oldest_fits(&self, core: &Core<'_>, live: &HashSet<ObjIdx>) -> bool {
         let bytes = self.live_bytes(core, live);
         let last = self.generations.len() - 1;
@@ -109,7 +108,7 @@ impl Generational {
         lay_down(core, &mut self.generations[last], &alive);
     }
 
-    /// Moves the live objects out of a generation and empties it.
+    /// Moves the live objects of a generation to the next one and empties it.
     fn promote(&mut self, core: &mut Core<'_>, from: usize, live: &HashSet<ObjIdx>) {
         let in_use = match &self.survivors {
             Some(survivors) if from == 0 => Some(survivors[0].arena),
@@ -152,7 +151,7 @@ impl Generational {
         }
     }
 
-    /// Objects have changed generations: which of them refer to younger ones?
+    /// Recomputes the remembered set, because objects have changed generations.
     fn remember_again(&mut self, core: &Core<'_>) {
         let generation = |at: ObjIdx| self.generation(core.objects.get(at).arena);
         self.remembered = core

@@ -8,7 +8,7 @@ fn a_small_script_issues_the_prescribed_sequence() {
     insta::assert_snapshot!(events(Config::new(Gc::Generational), SMALL));
 }
 
-/// An old object refers to a young one, which nothing else does.
+/// An old object has the only reference to a young one.
 const BARRIER: &str = "
 class Node 1
 $old = new Node

@@ -1,14 +1,12 @@
-//! Generational: an arena for each generation, young ones collected more often.
+//! Generational: one arena per generation; young ones are collected more often.
 //!
-//! Events: an `ARENA_NEW` for each generation; `OBJECT_ALLOC` in the youngest; in
-//! a collection of generations 0 to k `OBJECT_MOVE` of live objects into the next
-//! older one, then `ARENA_DELETE` of the emptied arena, which frees its garbage
-//! without a word, and `ARENA_NEW` with the same id. The oldest generation has
-//! nowhere to promote to: it is swept with `OBJECT_FREE` and slid together.
+//! Events: an `ARENA_NEW` for each generation; `OBJECT_ALLOC` in the youngest; in a collection of generations 0 to k
+//! `OBJECT_MOVE` of live objects into the next older one, then `ARENA_DELETE` of the emptied arena, which frees its
+//! unreachable objects without separate events, and `ARENA_NEW` with the same id. The oldest generation cannot promote
+//! its objects: it is swept with `OBJECT_FREE` and compacted.
 //!
-//! With a promotion age above 1 the youngest generation also has two survivor
-//! arenas, one of them in reserve, and an object goes from one to the other until
-//! it is old enough.
+//! With a promotion age above 1 the youngest generation also has two survivor arenas, one of them in reserve. An object
+//! moves from one to the other until it reaches that age.
 
 mod allocate;
 mod collect;

@@ -1,10 +1,9 @@
-//! The C interface of the reference VM: an agent written to `jvmpi.h` watches it.
+//! The C interface of the reference VM, for agents that are written for `jvmpi.h`.
 //!
-//! The VM has one machine thread, on which it calls the agent and is asked: between
-//! two steps of a script nothing happens. What the agent wants done (a collection, a
-//! thread stopped) is done before the next step. There is no JNI, so a thread's
-//! `JNIEnv *` is a number and JNI references are null; there are no compiled methods,
-//! monitors or class files, so their events are not available ([`EMITTED`]).
+//! The VM has one machine thread, on which it calls the agent and the agent calls it: between two steps of a script
+//! nothing happens. Actions that the agent requests (a collection, stopping a thread) are carried out before the next
+//! step. There is no JNI, so a thread's `JNIEnv *` is a number and JNI references are null; there are no compiled
+//! methods, monitors or class files, so their events are not available ([`EMITTED`]).
 //!
 //! ```no_run
 //! use refheap::{Config, Gc, RefVm, jvmpi};
@@ -25,10 +24,10 @@ use vmpi::{Body, EnvId, EventKind};
 
 use crate::core::Core;
 
-/// Why an agent does not run.
+/// Why an agent was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
-    /// The library cannot be loaded; what the system says.
+    /// The library cannot be loaded; this is the system's message.
     #[error("the agent cannot be loaded: {0}")]
     Load(String),
     /// It has no `JVM_OnLoad`.
@@ -37,16 +36,16 @@ pub enum AgentError {
     /// Its `JVM_OnLoad` did not return 0.
     #[error("the agent refused to start ({0})")]
     Refused(i32),
-    /// A process has one agent: its library keeps what it knows in statics.
+    /// A process can have only one agent, because its library keeps its state in statics.
     #[error("an agent is loaded already")]
     Second,
 }
 
-/// The agent of this process, which has said which events it wants.
+/// The agent of this process, which has enabled the events that it needs.
 #[derive(Debug)]
 pub struct Agent(());
 
-/// Events this VM has; all others are not available.
+/// Events of this VM; all others are not available.
 pub const EMITTED: [EventKind; 14] = [
     EventKind::MethodEntry,
     EventKind::MethodExit,
@@ -67,21 +66,21 @@ pub const EMITTED: [EventKind; 14] = [
 /// Loads an agent and calls its `JVM_OnLoad` with `options`.
 ///
 /// # Errors
-/// There is no such library, it is no agent, it refuses, or it is the second.
+/// There is no such library, it is not an agent, it refuses, or it is the second one.
 pub fn load(library: &Path, options: &str) -> Result<Agent, AgentError> {
     raw::load(library, options)?;
     Ok(Agent(()))
 }
 
 impl Agent {
-    /// Notifies the agent of an event if it wants it.
+    /// Notifies the agent of an event if the agent has enabled it.
     pub(crate) fn notify(&self, vm: &Core<'_>, env: EnvId, body: &Body) {
         if raw::is_on(body.kind()) {
             raw::send(vm, env, body, false);
         }
     }
 
-    /// What the agent gave to `ProfilerExit`: the VM is to end with this code.
+    /// The exit code that the agent passed to `ProfilerExit`, after which the VM must end.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         raw::exit_code()

@@ -1,4 +1,4 @@
-//! Events as C sees them.
+//! Converts events to the structures of C.
 
 use std::ffi::CString;
 
@@ -7,7 +7,7 @@ use vmpi::c_interface::layout::{
 };
 use vmpi::{Body, CallTrace as Trace, ClassLoad, EnvId, FieldDef, ObjectHandle};
 
-/// A number of this VM as the pointer that agents know it by.
+/// A thread of this VM as the pointer that agents use for it.
 pub(super) fn env(env: EnvId) -> EnvPtr {
     env.0 as usize as EnvPtr
 }
@@ -20,7 +20,7 @@ fn narrow(number: u64) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Text for C, up to a zero byte.
+/// Text for C; it ends before the first zero byte.
 pub(super) fn text(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(&text[..end]).unwrap_or_default()
@@ -45,8 +45,8 @@ fn traces(all: &[Trace], frames: &mut [Vec<CallFrame>]) -> Vec<CallTrace> {
     all.iter().zip(frames).map(trace).collect()
 }
 
-/// Calls `send` with what an event carries; its pointers live so long. Nothing
-/// happens for an event that this VM does not have.
+/// Calls `send` with the data of an event; its pointers are valid during the call. Events that this VM does not have
+/// are ignored.
 pub(super) fn with(body: &Body, send: impl FnOnce(Payload)) {
     match body {
         Body::JvmInitDone | Body::JvmShutDown | Body::ThreadEnd | Body::GcStart { .. } => {

@@ -1,8 +1,8 @@
-//! The table of functions, and the one agent that holds it.
+//! The table of functions, and the one agent that uses it.
 //!
-//! Every function is a fence and a few lines. Those that ask the VM find it in
-//! [`HERE`], where it is while the agent is being notified of an event; at any other
-//! time, and on threads that are the agent's own, they say no.
+//! Every function catches panics and has a few lines of code. Functions that need the VM get it from [`HERE`], which is
+//! set while the agent is being notified of an event; at any other time, and on threads of the agent, they return a
+//! failure.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, UnsafeCell};
@@ -32,10 +32,10 @@ const JNI_EVERSION: i32 = -3;
 /// `ProfilerExit` was not called.
 const GOES_ON: i64 = i64::MAX;
 
-/// What the agent has set.
+/// The agent's settings.
 #[derive(Debug)]
 struct State {
-    /// Bit n: event n is on.
+    /// Bit n: event n is enabled.
     enabled: AtomicU64,
     exit: AtomicI64,
     monitors: RawMonitors,
@@ -45,8 +45,7 @@ struct State {
 
 static STATE: OnceLock<State> = OnceLock::new();
 
-/// The VM while the agent is being notified, the thread of the event, and whether
-/// threads are suspended then.
+/// The VM while the agent is being notified, the thread of the event, and the mode, in which threads may be suspended.
 #[derive(Clone, Copy)]
 struct Here {
     vm: *const Core<'static>,
@@ -58,7 +57,7 @@ thread_local! {
     static HERE: Cell<Option<Here>> = const { Cell::new(None) };
 }
 
-/// The table that agents are given. They write one field of it.
+/// The table that agents receive. They write one field of it.
 struct Shared(UnsafeCell<Interface>);
 
 // SAFETY: the only field that is written later (by the agent) is read as an atomic.
@@ -83,7 +82,7 @@ static VM: Vm = Vm([
     refuse as *const c_void,
 ]);
 
-/// There is no JNI: nothing attaches, detaches or is destroyed.
+/// There is no JNI: attaching, detaching and destroying are refused.
 extern "system" fn refuse() -> i32 {
     JNI_ERR
 }
@@ -138,7 +137,7 @@ pub(super) fn load(library: &Path, options: &str) -> Result<(), AgentError> {
     STATE.set(state).map_err(|_| AgentError::Second)?;
     // SAFETY: the symbol of that name has this signature in every agent.
     let on_load = unsafe { std::mem::transmute::<*mut c_void, OnLoad>(symbol) };
-    // A pointer to the table's address; agents keep it and their options.
+    // A pointer to the table's address. It and the options are never freed, because agents keep pointers to them.
     let vm: &'static *const c_void = Box::leak(Box::new((&raw const VM.0).cast::<c_void>()));
     let vm = std::ptr::from_ref(vm).cast_mut().cast();
     let options = payload::text(options).into_raw();
@@ -149,7 +148,7 @@ pub(super) fn load(library: &Path, options: &str) -> Result<(), AgentError> {
     }
 }
 
-/// Whether the agent wants an event.
+/// Whether the agent has enabled an event.
 pub(super) fn is_on(kind: EventKind) -> bool {
     let bits = STATE.get().map(|s| s.enabled.load(Ordering::Relaxed));
     bits.is_some_and(|bits| bits >> kind.code() & 1 == 1)
@@ -160,9 +159,9 @@ pub(super) fn exit_code() -> Option<i32> {
     (code != GOES_ON).then_some(code as i32)
 }
 
-/// Calls the agent. Meanwhile it may ask `vm`.
+/// Calls the agent, which may call functions of `vm` meanwhile.
 pub(super) fn send(vm: &Core<'_>, env: EnvId, body: &Body, requested: bool) {
-    /// Puts back what was there before.
+    /// Restores the previous value on drop.
     struct Back(Option<Here>);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -210,13 +209,13 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `body` with the state; `other` without an agent or after a fault.
+/// Runs `body` with the state; returns `other` without an agent or after a panic.
 fn with<T>(other: T, body: impl FnOnce(&'static State) -> T) -> T {
     let run = AssertUnwindSafe(|| STATE.get().map(body));
     catch_unwind(run).ok().flatten().unwrap_or(other)
 }
 
-/// Runs `body` with the VM; `other` where there is none.
+/// Runs `body` with the VM; returns `other` if it is not available.
 fn asked<T>(other: T, body: impl FnOnce(&Core<'_>, Here) -> T) -> T {
     let run = AssertUnwindSafe(|| {
         let here = HERE.get()?;
@@ -253,7 +252,7 @@ extern "C" fn disable_event(kind: i32, _arg: *mut c_void) -> i32 {
     switch(kind, false)
 }
 
-/// The second argument of `RequestEvent`, which is a pointer for heap dumps only.
+/// The second argument of `RequestEvent`, which is a pointer only for heap dumps.
 fn request_of(kind: EventKind, arg: *mut c_void) -> Option<Request> {
     if kind != EventKind::HeapDump || arg.is_null() {
         return Request::new(kind, ObjectHandle(arg as usize as u64));
@@ -270,7 +269,7 @@ extern "C" fn request_event(kind: i32, arg: *mut c_void) -> i32 {
         return NOT_AVAILABLE;
     };
     asked(FAIL, |vm, here| {
-        // While objects are freed and moved nothing else is to be requested.
+        // While objects are freed and moved, requests are not allowed.
         let Some(request) = request_of(kind, arg).filter(|_| here.mode != EventMode::Suspended)
         else {
             return FAIL;
@@ -312,8 +311,8 @@ extern "C" fn profiler_exit(code: i32) {
     with((), |state| state.exit.store(code.into(), Ordering::SeqCst));
 }
 
-/// What names the current machine thread to raw monitors: all threads of the script
-/// are one of them, so what one of them holds does not stop another.
+/// The identity of the current machine thread for raw monitors: all threads of the script have the same one, so a
+/// monitor that one of them owns does not block another.
 fn owner() -> usize {
     thread_local! {
         static ADDRESS: u8 = const { 0 };
@@ -358,8 +357,7 @@ extern "C" fn raw_monitor_destroy(id: usize) {
     with((), |state| state.monitors.destroy(id));
 }
 
-/// A line of a thread's script takes a microsecond, here at least: this VM has no
-/// clock.
+/// The CPU time of a thread, which is at least one microsecond per line of its script: this VM has no clock.
 extern "C" fn get_current_thread_cpu_time() -> i64 {
     asked(0, |vm, here| vm.steps(here.env).cast_signed() * 1000)
 }
@@ -384,7 +382,7 @@ extern "C" fn thread_has_run(thread: EnvPtr) -> u8 {
     asked(0, |vm, _| u8::from(vm.thread_has_run(env_of(thread))))
 }
 
-/// This VM runs on one machine thread and has no other to give.
+/// This VM runs on one machine thread and cannot create another one.
 extern "C" fn create_system_thread(_: *const c_char, _: i32, _: Option<ThreadFn>) -> i32 {
     JNI_ERR
 }
@@ -425,7 +423,7 @@ extern "C" fn get_method_class(method: MethodPtr) -> ObjectId {
     found.map_or(0, |class| class.handle().0 as ObjectId)
 }
 
-/// There is no JNI, so nothing has a reference.
+/// There is no JNI, so there are no references.
 extern "C" fn id_to_object(_id: ObjectId) -> ReferencePtr {
     std::ptr::null_mut()
 }
@@ -434,7 +432,7 @@ extern "C" fn object_to_id(_object: ReferencePtr) -> ObjectId {
     0
 }
 
-/// Suspends or resumes each of a list.
+/// Suspends or resumes each thread of a list.
 fn each(
     count: i32,
     threads: *const EnvPtr,

@@ -1,4 +1,4 @@
-//! Allocation behind the last object: the free area is one piece.
+//! Allocation after the last object: the free area is one range.
 
 use super::MarkCompact;
 use crate::collector::Place;

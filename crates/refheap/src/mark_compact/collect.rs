@@ -1,4 +1,4 @@
-//! The collection: mark, free, lay down in order.
+//! The collection: mark, free, arrange in order.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -30,7 +30,7 @@ impl MarkCompact {
     }
 }
 
-/// Live objects, each followed by what it refers to.
+/// Live objects, each followed by the objects that it refers to.
 fn depth_first(core: &Core<'_>) -> Vec<ObjIdx> {
     let mut order = Vec::new();
     let mut seen = HashSet::new();
@@ -44,10 +44,9 @@ fn depth_first(core: &Core<'_>) -> Vec<ObjIdx> {
     order
 }
 
-/// Moves all objects of a space to its beginning, in this order. An id may be
-/// given anew only after it has ended, and a copy must not overwrite what has not
-/// moved yet; so whatever overlaps an object's new place first goes to scratch
-/// addresses behind the space.
+/// Moves all objects of a space to its beginning, in this order. An id may be reused only after it has ended, and a
+/// copy must not overwrite an object that has not moved yet. So every object that overlaps another object's new
+/// position first moves to scratch addresses after the space.
 pub(crate) fn lay_down(core: &mut Core<'_>, space: &mut Space, order: &[ObjIdx]) {
     let arena = space.arena;
     let mut waiting: BTreeMap<u64, ObjIdx> = BTreeMap::new();
@@ -61,7 +60,7 @@ pub(crate) fn lay_down(core: &mut Core<'_>, space: &mut Space, order: &[ObjIdx])
         let (address, size) = (object.address, object.size);
         waiting.remove(&address);
         let end = target + size;
-        // At most one object begins before the place and reaches into it.
+        // At most one object begins before the position and overlaps it.
         while let Some((&start, &blocker)) = waiting.range(..end).next_back() {
             let blocker_size = core.objects.get(blocker).size;
             if start + blocker_size <= target {

@@ -8,7 +8,7 @@ fn a_small_script_issues_the_prescribed_sequence() {
     insta::assert_snapshot!(events(Config::new(Gc::MarkCompact), SMALL));
 }
 
-/// Two live objects of different size that must change places.
+/// Two live objects of different size that must exchange their positions.
 const SWAP: &str = "
 class Small 1
 class Large 1 40
@@ -26,7 +26,7 @@ fn an_object_in_the_way_moves_twice() {
     insta::assert_snapshot!(events(config, SWAP));
 }
 
-/// A tree whose parts were allocated in another order than it links them.
+/// A tree whose objects were allocated in another order than that of their links.
 const TREE: &str = "
 class Node 2
 c = new Node

@@ -1,10 +1,8 @@
-//! Mark, sweep and compact: one arena, whose live objects are moved together.
+//! Mark, sweep and compact: one arena, whose live objects are compacted.
 //!
-//! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; in a collection `OBJECT_FREE` for each
-//! dead object and then `OBJECT_MOVE` for each object whose address changes, with
-//! the same arena on both sides. In the arbitrary and linearizing orders an
-//! object that stands where another must go is moved out of the way first, so it
-//! may move twice.
+//! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; in a collection `OBJECT_FREE` for each unreachable object and then
+//! `OBJECT_MOVE` for each object whose address changes, with the same arena on both sides. In the arbitrary and
+//! linearizing orders an object at the new position of another one moves away first, so it may move twice.
 
 mod allocate;
 mod collect;

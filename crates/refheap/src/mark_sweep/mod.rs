@@ -1,8 +1,7 @@
-//! Mark and sweep: one arena, freed objects go back to the free list where they
-//! lie.
+//! Mark and sweep: one arena; the memory of freed objects returns to the free list and is not moved.
 //!
-//! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; in a collection one `OBJECT_FREE` for
-//! each dead object, by address. Nothing moves, so holes remain.
+//! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; in a collection one `OBJECT_FREE` for each unreachable object, by address.
+//! Nothing moves, so holes remain.
 
 mod allocate;
 mod collect;

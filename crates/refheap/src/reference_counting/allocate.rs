@@ -14,8 +14,8 @@ impl ReferenceCounting {
         Some(Place { arena, address })
     }
 
-    /// One reference more, one less. The new one is counted first, so that
-    /// storing what is already there frees nothing.
+    /// Counts one reference more and one less. The new one is counted first, so that storing the same reference again
+    /// frees nothing.
     pub(super) fn count(&mut self, core: &mut Core<'_>, write: Write) {
         if let Some(new) = write.new {
             core.objects.get_mut(new).count += 1;
@@ -25,8 +25,7 @@ impl ReferenceCounting {
         }
     }
 
-    /// Takes one reference away and frees what has none left, without recursion:
-    /// a list may be long.
+    /// Removes one reference and frees objects without references, without recursion, because a list may be long.
     fn drop_reference(&mut self, core: &mut Core<'_>, env: EnvId, from: ObjIdx) {
         let mut waiting = vec![from];
         while let Some(at) = waiting.pop() {

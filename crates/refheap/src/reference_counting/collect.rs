@@ -9,8 +9,7 @@ use crate::core::{Core, VM_THREAD};
 use crate::object::ObjIdx;
 
 impl ReferenceCounting {
-    /// Frees what no root reaches although its counts are not zero. Without the
-    /// detector a collection finds nothing to do.
+    /// Frees unreachable objects whose counts are not zero. Without the detector a collection does nothing.
     pub(super) fn detect_cycles(&mut self, core: &mut Core<'_>) {
         core.gc_start(GcKind::Full);
         if self.cycle_detector {

@@ -1,9 +1,8 @@
-//! Reference counting: an object goes at once when the last reference to it does.
+//! Reference counting: an object is freed immediately when the last reference to it is removed.
 //!
-//! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; `OBJECT_FREE` whenever a count drops to
-//! zero, on the thread that dropped it and outside of any collection. A cycle
-//! keeps itself alive: without the detector it leaks, with it a collection frees
-//! it between `GC_START` and `GC_FINISH`.
+//! Events: one `ARENA_NEW`; `OBJECT_ALLOC`; `OBJECT_FREE` whenever a count drops to zero, on the thread that removed
+//! the reference and outside of any collection. A cycle keeps itself alive: without the detector it leaks, with it a
+//! collection frees it between `GC_START` and `GC_FINISH`.
 
 mod allocate;
 mod collect;

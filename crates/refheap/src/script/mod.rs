@@ -1,4 +1,4 @@
-//! Mutator scripts: what threads do, in a few words a line.
+//! Mutator scripts: the actions of threads, one short line each.
 //!
 //! ```text
 //! class Node 2 8          # two references and eight bytes of data
@@ -30,7 +30,7 @@ use vmpi::{BasicType, GcKind};
 
 pub use run::{RunEnd, run, run_between};
 
-/// A class a script declares.
+/// A class that a script declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassDecl {
     pub(crate) name: String,
@@ -39,7 +39,7 @@ pub(crate) struct ClassDecl {
     pub(crate) methods: Vec<String>,
 }
 
-/// A variable by its number among the thread's or the shared ones.
+/// A variable by its number among those of the thread or the shared ones.
 pub(crate) use crate::vm::Variable;
 
 /// An index into an object's slots.
@@ -49,7 +49,7 @@ pub(crate) enum Index {
     Counter(u32),
 }
 
-/// What is allocated.
+/// The kind of an allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Instance(usize),
@@ -65,7 +65,7 @@ pub(crate) enum Op {
     Load(Variable, Variable, Index),
     Store(Variable, Index, Option<Variable>),
     Gc(GcKind),
-    /// So many times up to the matching end, counting in a counter.
+    /// Repeats the lines before the matching end this many times, with a counter variable.
     Repeat {
         times: u64,
         counter: u32,
@@ -74,19 +74,19 @@ pub(crate) enum Op {
     EndRepeat {
         start: usize,
     },
-    /// Method by class and place among its methods.
+    /// A method by class and its index among the methods of that class.
     Call(usize, usize),
     EndCall,
 }
 
-/// A step and the line it stands in, from 1.
+/// A step and its line number, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) line: i32,
     pub(crate) op: Op,
 }
 
-/// What one thread does.
+/// The steps of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadDecl {
     pub(crate) name: String,
@@ -94,14 +94,14 @@ pub(crate) struct ThreadDecl {
     pub(crate) counters: u32,
 }
 
-/// A script that made sense.
+/// A valid script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub(crate) classes: Vec<ClassDecl>,
     pub(crate) threads: Vec<ThreadDecl>,
 }
 
-/// A line that is invalid, or that cannot be done.
+/// A line that is invalid, or that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ScriptError {
@@ -119,6 +119,6 @@ impl std::str::FromStr for Script {
     }
 }
 
-/// The script that shows the collectors side by side when none is given: a list
-/// that stays, a cache whose entries live for a while, rubbish, and cycles.
+/// The default script, which shows the collectors side by side: a list that stays, a cache whose entries live for some
+/// time, short-lived objects, and cycles.
 pub const DEFAULT: &str = include_str!("default.heap");

@@ -1,4 +1,4 @@
-//! Text to [`Script`].
+//! Parses text into a [`Script`].
 
 use vmpi::{BasicType, GcKind};
 
@@ -12,7 +12,7 @@ struct Parser {
     globals: Vec<String>,
     locals: Vec<String>,
     counters: Vec<String>,
-    /// Open blocks: where they begin and whether they are loops.
+    /// Open blocks: their first step and whether they are loops.
     open: Vec<(usize, bool)>,
     line: i32,
 }
@@ -129,8 +129,7 @@ impl Parser {
         Ok(())
     }
 
-    /// A method by its name; what is before the last dot is its class, which need
-    /// not be declared.
+    /// A method by its name; the part before the last dot is its class, which need not be declared.
     fn method(&mut self, name: &str) -> (usize, usize) {
         let (class, method) = name.rsplit_once('.').unwrap_or(("Script", name));
         let classes = &mut self.script.classes;
@@ -202,7 +201,7 @@ impl Parser {
         if let Op::Repeat { end, counter, .. } = &mut self.thread().steps[start].op {
             *end = at;
             let counter = *counter as usize;
-            // The name is free again; its place stays taken.
+            // The name can be used again; its index stays occupied.
             self.counters[counter].clear();
         }
         self.step(Op::EndRepeat { start })

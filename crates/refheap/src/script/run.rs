@@ -13,12 +13,12 @@ pub struct RunEnd {
     pub steps: u64,
 }
 
-/// Where one thread stands.
+/// The position of one thread.
 struct Running {
     thread: ThreadIdx,
     decl: usize,
     next: usize,
-    /// Rounds left of the open loops.
+    /// Remaining rounds of the open loops.
     loops: Vec<u64>,
     counters: Vec<u64>,
     done: bool,
@@ -30,19 +30,19 @@ struct Machine<'m, 's> {
     classes: Vec<ClassIdx>,
 }
 
-/// Runs a script to its end. Each thread's variables live until its last line.
+/// Runs a script to its end. Each thread's variables are roots until its last line.
 ///
 /// # Errors
-/// A line that cannot be done: a null reference, no such slot, no memory; or a
-/// profiler suspended all threads. What happened before has been emitted.
+/// A line cannot be carried out (a null reference, no such slot, no memory), or a profiler suspended all threads.
+/// Events before it have been emitted.
 pub fn run(script: &Script, vm: &mut RefVm<'_>) -> Result<RunEnd, ScriptError> {
     run_between(script, vm, |_| {})
 }
 
-/// The same, with something to do after each line.
+/// As [`run`], with a function that is called after each line.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub fn run_between<'s>(
     script: &Script,
     vm: &mut RefVm<'s>,

@@ -1,4 +1,4 @@
-//! The collection: copy what the scan reaches, abandon the rest.
+//! The collection: copy the objects that the scan reaches, and delete the rest.
 
 use vmpi::GcKind;
 

@@ -1,10 +1,9 @@
-//! Two-space copying: objects are allocated in one arena; a collection moves the
-//! live ones into the other, which is in reserve, and deletes the first.
+//! Two-space copying: objects are allocated in one arena; a collection moves the live ones into the other one, which is
+//! in reserve, and deletes the first.
 //!
-//! Events: two `ARENA_NEW`; `OBJECT_ALLOC`; in a collection `OBJECT_MOVE` for each
-//! live object in the order the scan finds it, `ARENA_DELETE` of the old space,
-//! which frees what is left in it without a word, and `ARENA_NEW` with the same
-//! id, which is the reserve from now on. There is no `OBJECT_FREE`.
+//! Events: two `ARENA_NEW`; `OBJECT_ALLOC`; in a collection `OBJECT_MOVE` for each live object in the order in which
+//! the scan finds it, `ARENA_DELETE` of the old space, which frees the remaining objects without separate events, and
+//! `ARENA_NEW` with the same id, which is the reserve from then on. There is no `OBJECT_FREE`.
 
 mod allocate;
 mod collect;
@@ -17,7 +16,7 @@ use crate::collector::{Collector, Place, Write};
 use crate::core::Core;
 use crate::space::Space;
 
-/// The collector's state: its semi-spaces and which of them is in use.
+/// The collector's state: its semi-spaces and the index of the one in use.
 #[derive(Debug)]
 pub(crate) struct TwoSpaceCopying {
     spaces: [Space; 2],
