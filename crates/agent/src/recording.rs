@@ -172,12 +172,12 @@ fn stop() -> Result<String, String> {
 fn dump() -> Result<String, String> {
     let now = now().ok_or(NOTHING)?;
     if now.has_no_profile {
-        return Err("no profile is recorded; events are written as they come".to_owned());
+        return Err("no profile is recorded; events are written as they happen".to_owned());
     }
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.dump();
     now.check("the recording continues")?;
-    Ok(format!("what is known so far is in {}", now.place))
+    Ok(format!("the data recorded so far is in {}", now.place))
 }
 
 /// Copies the process for the reader at a socket. The answer contains in microseconds how long the program was stopped

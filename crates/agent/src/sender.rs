@@ -80,7 +80,7 @@ impl Shared {
     /// Ends sending. Wakes the threads that write to the collector or read from it.
     fn give_up(&self, queue: &mut Queue) {
         queue.end = Some(format!(
-            "the collector does not read; {} bytes are dropped, and what follows",
+            "the collector does not read; {} bytes are dropped, and all later ones",
             queue.waiting
         ));
         queue.pieces.clear();

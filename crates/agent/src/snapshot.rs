@@ -85,7 +85,7 @@ fn take_first(
     });
     if let Err(error) = spawned {
         return Err(format!(
-            "there can be no thread that waits for the copy: {error}"
+            "cannot start a thread that waits for the copy: {error}"
         ));
     }
     let env = Env::create(java)

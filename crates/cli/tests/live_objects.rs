@@ -58,7 +58,7 @@ fn objects_are_asked_only_when_that_is_allowed() {
         for by in ["value", "text", "hash"] {
             let found = groups(page, &format!("class=Speakers$Word&by={by}"));
             assert_eq!(found.len(), 1, "{found:?}");
-            assert!(found[0].1.starts_with("(not asked"), "{found:?}");
+            assert!(found[0].1.starts_with("(not called"), "{found:?}");
         }
         page.json(&format!("{WORDS}&sort=rank"));
         program.send("calls 0");

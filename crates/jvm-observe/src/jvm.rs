@@ -118,7 +118,7 @@ fn why_not(pid: u32) -> String {
     }
     let maps = fs::read_to_string(folder.join("maps"));
     let what = match maps {
-        Err(_) => format!("is no JVM that this user may look into{}", running()),
+        Err(_) => format!("is no JVM that this user may access{}", running()),
         Ok(maps) if is_openj9(&maps) => OPENJ9.to_owned(),
         Ok(_) if is_native_image(&folder.join("exe")) => NATIVE_IMAGE.to_owned(),
         Ok(_) => format!("is no JVM{}", running()),

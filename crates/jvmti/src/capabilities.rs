@@ -123,7 +123,7 @@ impl Capability {
 pub struct Capabilities(pub(crate) RawCapabilities);
 
 impl Capabilities {
-    /// Whether the set holds `capability`.
+    /// Whether the set contains `capability`.
     #[must_use]
     pub fn has(self, capability: Capability) -> bool {
         let bit = capability as usize;

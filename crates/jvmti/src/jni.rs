@@ -370,7 +370,7 @@ impl Jni {
     /// Whether the object of a weak global reference was freed.
     #[must_use]
     pub fn is_dead(self, weak: Object) -> bool {
-        // SAFETY: slot 24 is (a, b); null stands for a dead object.
+        // SAFETY: slot 24 is (a, b); null matches a weak reference whose object was freed.
         unsafe {
             table_call!(self.0, 0, slot::IsSameObject, (weak.raw() => RawObject, ptr::null_mut() => RawObject) -> u8)
                 != 0

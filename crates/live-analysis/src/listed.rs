@@ -91,7 +91,8 @@ fn rows_of(
 /// Whether objects can be selected by allocation time; if not, adds a note.
 fn has_allocation_times(listing: &mut Listing, options: &ClassOptions, query: &Query) -> bool {
     if !options.time && query.born.is_some() {
-        let note = "when these objects were made is not recorded: those of all time are here";
+        let note =
+            "allocation times of these objects are not recorded: objects of all times are listed";
         listing.notes.push(note.to_owned());
     }
     options.time
@@ -202,6 +203,6 @@ fn name_of(row: &Instance) -> String {
 fn no_answer(row: &Instance) -> String {
     match &row.fault {
         Some(fault) => fault.clone(),
-        None => "(not asked: it would run code of the program)".to_owned(),
+        None => "(not called: it would run code of the program)".to_owned(),
     }
 }

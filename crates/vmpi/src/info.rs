@@ -171,7 +171,7 @@ pub struct LineEntry {
 pub struct ThreadInfo {
     /// Its name as Unicode, without escapes.
     pub name: String,
-    /// Its thread group's name, empty when the group is gone.
+    /// Its thread group's name, empty if the group was destroyed.
     pub group: String,
     /// The parent group's name, empty for the root.
     pub parent_group: String,

@@ -24,17 +24,17 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     (
         "monitors on|off",
-        "time contention of monitors; end that and write it (binary form)",
+        "start to time contention of monitors; stop and write it (binary form)",
     ),
-    ("clear samples|sites", "begin again at zero"),
+    ("clear samples|sites", "restart the counts at zero"),
     ("depth N", "depth of traces from now on"),
     (
         "classes [MODULE CLASS OPTIONS; ...]",
-        "record classes so from now on (see docs/reference/live.md)",
+        "set the class filters (see docs/reference/live.md)",
     ),
     (
         "own on|off",
-        "code of the program may be run to answer what is asked of its objects",
+        "allow or forbid running code of the program for requests about its objects",
     ),
     ("end", "send no more commands"),
     ("exit", "end the program"),

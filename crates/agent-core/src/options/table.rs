@@ -238,7 +238,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "most tracked objects, 0: all",
         "by the GC",
     ),
-    row(New, "live", Switch, "y|n", "follow sampled objects", "y"),
+    row(New, "live", Switch, "y|n", "track sampled objects", "y"),
     row(
         New,
         "events",
@@ -252,7 +252,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "events-file",
         Text,
         "<file>",
-        "where events go beside a profile",
+        "events output beside a profile",
         "java.events",
     ),
     row(
@@ -271,13 +271,13 @@ pub const OPTIONS: &[OptionRow] = &[
         "the same, over a socket",
         "off",
     ),
-    row(New, "loop", Time, "<time>", "a new file so often", "off"),
+    row(New, "loop", Time, "<time>", "a new file each <time>", "off"),
     row(
         New,
         "keep",
         Size,
         "<n>|<size>",
-        "files of loop= that stay",
+        "files of loop= to keep",
         "24",
     ),
     row(
@@ -327,7 +327,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "secret-file",
         Text,
         "<file>",
-        "what a collector must know",
+        "secret shared with collector",
         "none",
     ),
     row(

@@ -61,7 +61,7 @@ pub fn savings(live: &Live, params: &Params) -> Result<Table<Saving>, Fault> {
     }
     let mut table = table(params, "dump", rows)?;
     if found.is_none() {
-        let note = "what could be saved is known after a heap dump";
+        let note = "possible savings are known after a heap dump";
         table.notes.push(note.to_owned());
     }
     Ok(Table {

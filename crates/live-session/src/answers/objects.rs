@@ -57,8 +57,11 @@ pub fn source(live: &Live, params: &Params, wants_time: bool) -> Result<Source, 
 /// The dump that `dump` names, otherwise the last open one.
 fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
     let none = || Fault::not_found("there is no such heap dump");
-    let nowhere =
-        || Fault::not_found("no heap dump is there, and nothing is recorded: take one, or record");
+    let nowhere = || {
+        Fault::not_found(
+            "there is no heap dump and no recording: take a heap dump, or start a recording",
+        )
+    };
     if params.get("dump").is_some() {
         let number = params.number("dump", 0)?;
         return Ok((number, live.dumps.get(number).ok_or_else(none)?));
@@ -213,7 +216,7 @@ pub fn groups_of(
     };
     if is_left_out {
         return Err(Fault::bad(format!(
-            "by: the class filters of {class} leave that out"
+            "by: the class filters of {class} exclude that"
         )));
     }
     let (place, found) = match (source, by) {
@@ -229,7 +232,9 @@ pub fn groups_of(
             (("recording", None), Found::of((objects, sampled), rows))
         }
         (Source::Dump(..), Uniq::Time(_)) => {
-            return Err(Fault::bad("a heap dump knows no times: source=live does"));
+            return Err(Fault::bad(
+                "a heap dump has no allocation times: use source=live",
+            ));
         }
         (Source::Dump(number, dump), _) => {
             let heap = dump.opened.heap()?;

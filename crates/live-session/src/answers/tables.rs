@@ -410,7 +410,7 @@ pub fn compare(live: &Live, params: &Params) -> Result<Table<Change>, Fault> {
     let pattern = pattern(params)?;
     let side = |name: &str| {
         let number = params.number(name, 0)?;
-        let none = || Fault::not_found(format!("{name}={number}: no such table was kept"));
+        let none = || Fault::not_found(format!("{name}={number}: there is no such saved table"));
         let saved = live.saved_tables.get(number).ok_or_else(none)?;
         let rows = saved.rows();
         let rows =

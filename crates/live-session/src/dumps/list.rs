@@ -344,7 +344,7 @@ impl Dumps {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err("the dump did not come within an hour".to_owned())
+        Err("the dump was not complete within an hour".to_owned())
     }
 
     /// Stops dumps that are being opened.

@@ -29,7 +29,7 @@ const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug, Error)]
 pub enum JournalError {
     /// Another process writes it.
-    #[error("another tenure, which watches this program, keeps its past")]
+    #[error("another tenure process watches this program and saves its history")]
     Busy,
     /// Another user owns it, or others may read it.
     #[error("{0} is not this user's own file")]

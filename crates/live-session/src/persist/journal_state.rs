@@ -185,13 +185,13 @@ impl Past {
         self.note(from, &Note::Interrupted);
         let seconds = now.saturating_sub(from).div_ceil(1000);
         let text =
-            format!("Tenure did not run for {seconds} s; what was counted meanwhile counts here");
+            format!("Tenure did not run for {seconds} s; counts of that time are added here");
         self.mark(now.max(from), EventKind::Marker { text });
     }
 
     fn give_up(&mut self, error: &JournalError) {
         self.fault = Some(format!(
-            "If this server were killed, what comes from now on would be lost by time: {error}."
+            "The history from now on is not saved and would be lost if this server were killed: {error}."
         ));
     }
 

@@ -159,7 +159,7 @@ impl Collector {
             self.note("Allocated bytes are estimated from samples; objects are not counted.");
         }
         if has(&self.profile, Metric::LiveObjects) {
-            self.note("Live bytes and objects are those of the sampled objects that lived at the end, not of all.");
+            self.note("Live bytes and objects are those of the sampled objects that were live at the end, not of all objects.");
         }
         if has(&self.profile, Metric::Parked) {
             self.note("Parked threads include those that wait for work.");

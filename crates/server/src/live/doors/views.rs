@@ -58,7 +58,7 @@ fn saved_file(live: &Live, params: &Params) -> Result<Content, Fault> {
         }
     };
     let number = params.number("number", 0)?;
-    let none = || Fault::not_found(format!("number={number}: no such table was kept"));
+    let none = || Fault::not_found(format!("number={number}: there is no such saved table"));
     let saved = live.saved_tables.get(number).ok_or_else(none)?;
     let form = params.get("form").unwrap_or("json");
     let path = saved.file(form);
