@@ -393,7 +393,7 @@ impl Heap {
 
     /// Shallow size.
     pub fn shallow(&self, object: ObjIdx) -> Bytes {
-        Bytes(self.column(Tag::Shallow, object.0) * self.unit())
+        Bytes(self.index.value(Tag::Shallow, object.0) * self.unit())
     }
 
     /// Retained size; 0 when unreachable.
@@ -401,15 +401,11 @@ impl Heap {
         if !self.is_reachable(object) {
             return Bytes(0);
         }
-        Bytes(self.shallow(object).0 + self.column(Tag::Retained, object.0) * self.unit())
+        Bytes(self.shallow(object).0 + self.index.value(Tag::Retained, object.0) * self.unit())
     }
 
     pub(crate) fn unit(&self) -> u64 {
         u64::from(self.meta.summary.layout.alignment.max(1))
-    }
-
-    fn column(&self, tag: Tag, at: u64) -> u64 {
-        Column::new(self.index.bytes(tag)).map_or(0, |c| c.get(at))
     }
 
     /// True if a root reaches the object.
@@ -442,17 +438,28 @@ impl Heap {
                 (section.get(8..).unwrap_or_default(), 0, len)
             }
             Some(parent) => {
-                let counts = Column::new(self.index.bytes(Tag::DominatedCounts));
-                let count = |at: u64| counts.map_or(0, |c| c.get(at));
-                let starts = self.index.array::<u64>(Tag::DominatedStarts);
-                let block = parent.0 / 64;
-                let before: u64 = (block * 64..parent.0).map(count).sum();
-                let from = starts.get(block as usize).copied().unwrap_or(0) + before;
-                (self.index.bytes(Tag::Dominated), from, count(parent.0))
+                let len = self.dominated_count(Some(parent));
+                // Most objects dominate none.
+                let from = if len == 0 {
+                    0
+                } else {
+                    self.dominated_from(parent)
+                };
+                (self.index.bytes(Tag::Dominated), from, len)
             }
         };
-        let list = Packed::new(bytes, width, u64::MAX);
+        let list = Packed::new(bytes, width, from + len);
         (from..from + len).map(move |at| ObjIdx(list.get(at)))
+    }
+
+    /// Where the list of the objects that an object dominates begins.
+    fn dominated_from(&self, parent: ObjIdx) -> u64 {
+        let counts = Column::new(self.index.bytes(Tag::DominatedCounts));
+        let count = |at: u64| counts.map_or(0, |counts| counts.get(at));
+        let block = parent.0 / 64;
+        let before: u64 = (block * 64..parent.0).map(count).sum();
+        let starts = self.index.array::<u64>(Tag::DominatedStarts);
+        starts.get(block as usize).copied().unwrap_or(0) + before
     }
 
     /// The object at an index in the list of objects that the virtual root dominates, the largest first: like
@@ -476,7 +483,7 @@ impl Heap {
                     .first_chunk::<8>()
                     .map_or(0, |n| u64::from_le_bytes(*n))
             }
-            Some(parent) => self.column(Tag::DominatedCounts, parent.0),
+            Some(parent) => self.index.value(Tag::DominatedCounts, parent.0),
         }
     }
 
@@ -533,7 +540,7 @@ impl Heap {
     pub fn allocation_trace(&self, object: ObjIdx) -> Serial {
         match self.meta.one_trace {
             Some(trace) => Serial(trace),
-            None => Serial(self.column(Tag::Traces, object.0) as u32),
+            None => Serial(self.index.value(Tag::Traces, object.0) as u32),
         }
     }
 

@@ -83,8 +83,12 @@ pub(crate) struct Packed<'a> {
 impl<'a> Packed<'a> {
     /// Views at most `len` values of `width` bits (at most 56).
     pub(crate) fn new(bytes: &'a [u8], width: u32, len: u64) -> Packed<'a> {
-        let held = bytes.len() as u64 * 8 / u64::from(width.max(1));
-        let len = len.min(held);
+        let (bits, width_bits) = (bytes.len() as u64 * 8, u64::from(width.max(1)));
+        // A division only if it is needed: single values are read from a view made for each.
+        let len = match len.checked_mul(width_bits) {
+            Some(needed) if needed <= bits => len,
+            _ => bits / width_bits,
+        };
         Packed { bytes, width, len }
     }
 
@@ -240,6 +244,43 @@ pub(crate) struct Column<'a> {
     bytes: &'a [u8],
 }
 
+/// Where the parts of a column are in its section, for reading single values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnPlace {
+    len: u64,
+    /// Offset of the packed values.
+    values: usize,
+}
+
+impl ColumnPlace {
+    /// Where a section that is a column has its parts.
+    pub(crate) fn of(section: &[u8]) -> Option<ColumnPlace> {
+        let column = Column::new(section)?;
+        let before = 32 + size_of_val(column.heads) + size_of_val(column.exceptions);
+        Some(ColumnPlace {
+            len: column.len,
+            values: before,
+        })
+    }
+
+    /// The value at `at` of the column in this section; 0 out of range.
+    #[inline]
+    pub(crate) fn get(&self, section: &[u8], at: u64) -> u64 {
+        if at >= self.len {
+            return 0;
+        }
+        let head = read_bits(section, (4 + at / BLOCK as u64) * 64, 64);
+        let width = (head & 63) as u32;
+        let values = section.get(self.values..).unwrap_or_default();
+        let bit = (head >> 6) + (at % BLOCK as u64) * u64::from(width);
+        let value = read_bits(values, bit, width);
+        if value == (1u64 << width) - 1 {
+            return Column::new(section).map_or(0, |column| column.get(at));
+        }
+        value
+    }
+}
+
 impl<'a> Column<'a> {
     /// Views a section; `None` if it is not a column.
     pub(crate) fn new(section: &'a [u8]) -> Option<Column<'a>> {
@@ -327,10 +368,13 @@ mod tests {
             .map(|c| u64::from_le_bytes(c.try_into().unwrap()))
             .collect();
         let column = Column::new(bytes_of(&words)).unwrap();
+        let place = ColumnPlace::of(bytes_of(&words)).unwrap();
         for (i, value) in values.iter().enumerate() {
             assert_eq!(column.get(i as u64), *value, "at {i}");
+            assert_eq!(place.get(bytes_of(&words), i as u64), *value, "at {i}");
         }
         assert_eq!(column.get(5000), 0);
+        assert_eq!(place.get(bytes_of(&words), 5000), 0);
         assert!(Column::new(&bytes_of(&words)[..40]).is_none());
     }
 }

@@ -36,6 +36,17 @@ impl Sections {
         }
     }
 
+    /// A value of a section that is a column; 0 if there is none.
+    #[inline]
+    pub(crate) fn value(&self, tag: Tag, at: u64) -> u64 {
+        match self.file.value(tag, at) {
+            Some(value) => value,
+            None => self
+                .again()
+                .map_or(0, |file| file.value(tag, at).unwrap_or(0)),
+        }
+    }
+
     /// A section as an array, as [`bytes`](Self::bytes).
     pub(crate) fn array<T: Plain>(&self, tag: Tag) -> &[T] {
         view(self.bytes(tag)).unwrap_or_default()

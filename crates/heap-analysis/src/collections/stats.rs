@@ -11,7 +11,7 @@
 //! * *collided* are the entries of a chained table that are not the first of their bucket: `size` minus the buckets in
 //!   use;
 //! * a collection that another one wraps (the HashMap of a HashSet) is counted in its wrapper's row
-//! and has none of its own; a wrapper of an object that the table does not know is omitted.
+//!   and has none of its own; a wrapper of an object that the table does not know is omitted.
 
 use crate::collections::table::{CollectionKind, CollectionTable, Shape, Size, shapes};
 use crate::objects::describe::Address;

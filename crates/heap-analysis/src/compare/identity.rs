@@ -36,6 +36,10 @@ impl fmt::Display for Label {
 /// A class name without what the JVM counts or draws at run time: the numbers of lambda classes,
 /// proxies and generated accessors.
 pub fn stable_name(class: &str) -> String {
+    // All that is searched for contains one of these, and most names contain none.
+    if !class.contains(['$', '+', 'G']) {
+        return class.to_owned();
+    }
     let mut name = class;
     if let Some(at) = name.find("+0x") {
         name = &name[..at];

@@ -1,7 +1,7 @@
 //! The objects directly below an object in the dominator tree, summed up in one pass, because the object may be an
 //! array with many millions of elements.
 
-use crate::objects::nodes::{can_be_node, next_nodes};
+use crate::objects::nodes::can_be_node;
 use crate::tables::ranking::Largest;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use rustc_hash::FxHashMap;
@@ -34,9 +34,10 @@ pub(crate) fn below(heap: &Heap, object: ObjIdx, count: usize) -> Below {
     let mut largest = Largest::new(count);
     // Neighbours are mostly of one class: look it up only when it changes.
     let (mut class, mut sum) = (ClassIdx(0), Sum::default());
+    let columns = heap.columns();
     for child in heap.dominated(Some(object)) {
-        let retained = heap.retained(child).0;
-        let of = heap.class_of(child);
+        let retained = columns.retained(child).0;
+        let of = columns.class_of(child);
         if of != class {
             add(&mut classes, class, sum);
             (class, sum) = (of, Sum::default());
@@ -72,17 +73,19 @@ pub(crate) fn below_nodes(
     let mut nodes = Vec::new();
     let mut objects = 0;
     let mut open = vec![first];
+    let columns = heap.columns();
     while let Some(node) = open.pop() {
         objects += 1;
         if nodes.len() < sample {
             nodes.push(node);
         }
         for child in heap.dominated(Some(node)) {
-            if heap.class_of(child) != class {
-                largest.offer(heap.retained(child).0, child);
+            if columns.class_of(child) == class {
+                open.push(child);
+            } else {
+                largest.offer(columns.retained(child).0, child);
             }
         }
-        open.extend(next_nodes(heap, node));
     }
     let retained = heap.retained(first).0;
     (objects > count as u64).then(|| Below {

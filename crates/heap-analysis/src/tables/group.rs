@@ -202,6 +202,7 @@ pub fn retained_by_group(
     groups: usize,
     mut groups_of: impl FnMut(ObjIdx, &mut Vec<u32>),
 ) -> Vec<u64> {
+    let columns = heap.columns();
     let mut retained = vec![0u64; groups];
     let mut depth = vec![0u32; groups];
     let mut mine = Vec::new();
@@ -217,7 +218,7 @@ pub fn retained_by_group(
         }
         for g in &mine {
             if depth[*g as usize] == 0 {
-                retained[*g as usize] += heap.retained(object).0;
+                retained[*g as usize] += columns.retained(object).0;
             }
         }
         let from = stack.len();

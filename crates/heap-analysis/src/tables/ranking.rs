@@ -51,8 +51,9 @@ pub(crate) fn largest(
     count: usize,
 ) -> Vec<ObjIdx> {
     let mut largest = Largest::new(count);
+    let columns = heap.columns();
     for object in objects {
-        largest.offer(heap.retained(object).0, object);
+        largest.offer(columns.retained(object).0, object);
     }
     largest.into_sorted()
 }

@@ -15,6 +15,7 @@
 //! verified when the section is first read.
 
 use super::Identity;
+use crate::packed::ColumnPlace;
 use crate::raw::view;
 use hprof::source::{GuardedMap, Health};
 use std::path::Path;
@@ -94,6 +95,8 @@ pub(crate) struct IndexFile {
     places: [Option<Place>; TAGS],
     /// Whether the checksum of each section is right, by tag; empty until it is first read.
     sound: [OnceLock<bool>; TAGS],
+    /// The sections that are columns and sound, by tag; empty until a value of it is first read.
+    columns: [OnceLock<Option<(Place, ColumnPlace)>>; TAGS],
 }
 
 #[derive(Clone, Copy)]
@@ -128,6 +131,7 @@ impl IndexFile {
             sections,
             places,
             sound: Default::default(),
+            columns: Default::default(),
         }
     }
 
@@ -179,6 +183,22 @@ impl IndexFile {
         let bytes = self.map.get(place.from..place.to).unwrap_or_default();
         let sound = self.sound[tag as usize].get_or_init(|| crc32fast::hash(bytes) == place.crc);
         sound.then_some(bytes)
+    }
+
+    /// A value of a section that is a column, 0 if there is none; `None` if its checksum is wrong.
+    #[inline]
+    pub(crate) fn value(&self, tag: Tag, at: u64) -> Option<u64> {
+        let column = self.columns[tag as usize].get_or_init(|| {
+            let column = ColumnPlace::of(self.verified(tag)?)?;
+            Some((self.places[tag as usize]?, column))
+        });
+        match column {
+            Some((place, column)) => {
+                let bytes = self.map.get(place.from..place.to).unwrap_or_default();
+                Some(column.get(bytes, at))
+            }
+            None => self.verified(tag).map(|_| 0),
+        }
     }
 
     /// The bytes of a section; empty if there is none, or if its checksum is wrong.
