@@ -35,7 +35,7 @@ pub struct Args {
     /// Bytes of memory for objects
     #[arg(long, value_name = "SIZE", value_parser = crate::args::parse_size, default_value = "32k")]
     heap: u64,
-    /// Order of objects after mark_compact: sliding, arbitrary or linearizing
+    /// For mark_compact: sliding, arbitrary, linearizing
     #[arg(long, value_name = "ORDER", default_value = "sliding")]
     order: Order,
     /// Generations of the generational collector, 2 to 8

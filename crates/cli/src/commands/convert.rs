@@ -47,7 +47,7 @@ pub struct Args {
     /// Write a flame graph page of the difference to this profile or heap dump
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     base: Option<PathBuf>,
-    /// For an Android dump: leave out the objects of the zygote and of the boot image
+    /// For Android: leave out the objects of the zygote and of the boot image
     #[arg(short = 'z', long)]
     app_only: bool,
 }

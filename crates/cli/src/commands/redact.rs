@@ -35,13 +35,13 @@ pub struct Args {
     /// Leave the strings, arrays and chars of this class readable (* stands for any characters)
     #[arg(long, value_name = "CLASS")]
     keep: Vec<String>,
-    /// Also numbers in boxes and in fields of application classes
+    /// Also replace numbers in boxes and in fields of application classes
     #[arg(long)]
     numbers: bool,
     /// Rename application classes, fields and methods, and write the map (ProGuard's form)
     #[arg(long, value_name = "MAP", value_hint = clap::ValueHint::FilePath)]
     rename: Option<PathBuf>,
-    /// With --rename: also leave these names unchanged (* stands for any characters)
+    /// With --rename: names to leave unchanged (* stands for any characters)
     #[arg(long, value_name = "CLASS", requires = "rename")]
     keep_name: Vec<String>,
 }
