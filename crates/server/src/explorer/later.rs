@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_millis(100);
 /// How long it waits for anything at all.
 const PATIENCE: Duration = Duration::from_millis(220);
 
-/// How often someone who waits looks whether to go on waiting.
+/// How often a waiting caller checks whether it is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
 type Answer = Result<Arc<Written>, Fault>;
