@@ -54,8 +54,8 @@ async fn follow(State(explorer): Shared, Extension(stop): Extension<Stop>) -> Re
     events::follow("state", explorer.state(), stop)
 }
 
-/// Answers on a blocking thread. A panic there becomes a fault and does not end the server. A query ends when the
-/// browser no longer waits for it.
+/// Answers on a blocking thread. A panic there becomes a fault and does not end the server. The work ends when the
+/// browser no longer waits for it, unless others wait for the same answer.
 async fn answered(
     explorer: Arc<Explorer>,
     view: String,
