@@ -22,7 +22,7 @@ pub struct Args {
     target: Vec<String>,
     #[arg(long, value_name = "N", help = help("dominators", "depth"), default_value_t = 3)]
     depth: usize,
-    /// Children per node or rows, 0 for all [default: 10, 40 with --by, all with --json and --csv]
+    /// Children per node or rows, 0 for all [default: 10; with --by 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
     #[arg(long, value_enum, help = help("dominator_groups", "by"))]
@@ -63,7 +63,7 @@ impl Args {
         let options = TreeOptions {
             root: id.map(|id| find_object(&heap, id)).transpose()?,
             depth: self.depth,
-            top: limit(self.limit, session.is_data(), 10).unwrap_or(usize::MAX),
+            top: limit(self.limit, false, 10).unwrap_or(usize::MAX),
         };
         session.answer(&tree(&heap, &options), heap.summary())
     }

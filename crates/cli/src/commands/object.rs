@@ -15,10 +15,10 @@ pub struct Args {
     /// The dump and the object
     #[arg(value_names = ["FILE", "ID"], num_args = 2, required = true)]
     target: Vec<String>,
-    /// Elements, referrers and dominated objects to list, 0 for all [default: 20, all with --json and --csv]
-    #[arg(short = 'n', long, value_name = "N")]
-    limit: Option<usize>,
-    /// Do not look up who refers to it (reads all references once)
+    /// Elements, referrers and dominated objects to list, 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Do not look up referrers (saves reading all references once)
     #[arg(long)]
     no_inbound: bool,
 }
@@ -31,7 +31,7 @@ impl Args {
         let heap = session.open(&file)?;
         let object = find_object(&heap, id)?;
         let options = ObjectOptions {
-            limit: limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX),
+            limit: limit(Some(self.limit), false, 20).unwrap_or(usize::MAX),
             inbound: !self.no_inbound,
         };
         session.answer(&details(&heap, object, &options)?, heap.summary())

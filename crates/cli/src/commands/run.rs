@@ -232,9 +232,9 @@ impl Collector {
     }
 }
 
-/// Passes signals that have arrived on to the program and the JVMs that it has started: their ends write the profiles. Those
-/// in the process group of `tenure` have received already what was typed on the terminal. SIGQUIT, at which a JVM prints its
-/// threads, ends most other programs: it goes to the program only as long as no JVM is known.
+/// Passes received signals on to the program and the JVMs that it has started, which write the profiles when they end.
+/// Processes in the process group of `tenure` have already received signals that were typed on the terminal. SIGQUIT makes
+/// a JVM print its threads and ends most other programs, so the program receives it only while no JVM is known.
 fn pass_on(caught: &mut Caught, jvms: impl IntoIterator<Item = u32>, program: Option<u32>) {
     let jvms: BTreeSet<u32> = jvms.into_iter().collect();
     for Arrived { signal, is_typed } in caught.take() {

@@ -91,17 +91,17 @@ impl Job {
 /// Who wants an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wants {
-    /// Someone who waits for it, and calls [`Later::wait`] next.
+    /// A caller that waits for the answer: it calls [`Later::wait`] next.
     Now,
     /// A page, which repeats its request.
     Soon,
 }
 
 /// The work for a question.
-struct Asked {
+struct Pending {
     question: String,
     job: Arc<Job>,
-    /// How many wait.
+    /// Number of callers that wait.
     waiting: usize,
     /// A page has requested it.
     soon: bool,
@@ -109,44 +109,46 @@ struct Asked {
 
 /// The answers that are being computed.
 #[derive(Default)]
-pub(super) struct Later(Mutex<Vec<Asked>>);
+pub(super) struct Later(Mutex<Vec<Pending>>);
 
 impl Later {
-    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Pending>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The work for a question; true when it is new, so that the caller has to see to it.
     pub(super) fn join(&self, question: &str, wants: Wants) -> (Arc<Job>, bool) {
         let mut all = self.lock();
-        let known = all.iter().position(|asked| asked.question == question);
+        let known = all.iter().position(|pending| pending.question == question);
         let at = known.unwrap_or(all.len());
         if known.is_none() {
-            all.push(Asked {
+            all.push(Pending {
                 question: question.to_owned(),
                 job: Arc::default(),
                 waiting: 0,
                 soon: false,
             });
         }
-        let asked = &mut all[at];
+        let pending = &mut all[at];
         match wants {
-            Wants::Now => asked.waiting += 1,
-            Wants::Soon => asked.soon = true,
+            Wants::Now => pending.waiting += 1,
+            Wants::Soon => pending.soon = true,
         }
-        (Arc::clone(&asked.job), known.is_none())
+        (Arc::clone(&pending.job), known.is_none())
     }
 
     /// Waits for an answer until `given_up` becomes true. The work for it stops if no one else wants it.
     pub(super) fn wait(&self, job: &Arc<Job>, given_up: &AtomicBool) -> Answer {
         let answer = job.wait(given_up);
         let mut all = self.lock();
-        let found = all.iter().position(|asked| Arc::ptr_eq(&asked.job, job));
+        let found = all
+            .iter()
+            .position(|pending| Arc::ptr_eq(&pending.job, job));
         if let Some(at) = found {
-            let asked = &mut all[at];
-            asked.waiting -= 1;
+            let pending = &mut all[at];
+            pending.waiting -= 1;
             let has_ended = job.lock().whole.is_some();
-            let is_wanted = asked.waiting > 0 || asked.soon;
+            let is_wanted = pending.waiting > 0 || pending.soon;
             if !has_ended && !is_wanted {
                 job.cancel.store(true, Ordering::Relaxed);
             }
@@ -159,8 +161,8 @@ impl Later {
 
     /// Stops all work.
     pub(super) fn close(&self) {
-        for asked in &*self.lock() {
-            asked.job.cancel.store(true, Ordering::Relaxed);
+        for pending in &*self.lock() {
+            pending.job.cancel.store(true, Ordering::Relaxed);
         }
     }
 
@@ -182,7 +184,7 @@ impl Later {
     pub(super) fn finish(&self, question: &str) {
         let ended = |job: &Job| job.lock().whole.is_some();
         self.lock()
-            .retain(|asked| asked.question != question || !ended(&asked.job));
+            .retain(|pending| pending.question != question || !ended(&pending.job));
     }
 }
 
@@ -270,7 +272,7 @@ mod tests {
         assert!(later.wait(&job, &gone).is_err());
         assert!(is_stopped(&job));
         let (job, new) = later.join("q", Wants::Now);
-        assert!(new && !is_stopped(&job), "who asks again begins anew");
+        assert!(new && !is_stopped(&job), "a new request starts new work");
         later.join("q", Wants::Soon);
         assert!(later.wait(&job, &gone).is_err());
         assert!(!is_stopped(&job), "a page will come back");

@@ -214,7 +214,7 @@ impl Stream {
         self.pending.0.len() - self.pending.1 + self.encoder.waiting()
     }
 
-    /// Ends the recording: writes what is left, as long as the reader takes it. Returns why the rest could not be written.
+    /// Ends the recording and writes the remaining data while the reader accepts it. Returns the reason if it could not.
     pub(crate) fn finish(mut self) -> Option<String> {
         let mut last = Instant::now();
         while self.waiting() > 0 && last.elapsed() < PATIENCE {
