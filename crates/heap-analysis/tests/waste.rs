@@ -1,6 +1,7 @@
 //! Waste and collections against a naive count that reads objects one by one and compares every
 //! pair, over random heaps.
 
+use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::strings::{StringOptions, duplicates, find};
 use heap_analysis::waste::{Waste, WasteOptions, waste};
@@ -424,7 +425,44 @@ proptest! {
         }
         let found = duplicates(&case.heap, &options, &Control::quiet()).unwrap();
         prop_assert_eq!(found.rows.iter().map(|r| r.wasted.0).sum::<u64>(), found.wasted.0);
+
+        // The questions of their own give the same answers as the walk that finds waste of all kinds.
+        let all = WasteOptions { all: false, top: None, ..WasteOptions::default() };
+        let waste = waste(&case.heap, &all, &Control::quiet()).unwrap();
+        let options = StringOptions { holders: false, ..options };
+        let alone = duplicates(&case.heap, &options, &Control::quiet()).unwrap();
+        prop_assert_eq!(alone, waste.strings);
+        let options = CollectionOptions { all: false, top: None };
+        let alone = collections(&case.heap, &all.table, &options, &Control::quiet()).unwrap();
+        prop_assert_eq!(alone, waste.collections);
     }
+}
+
+#[test]
+fn long_equal_texts_are_duplicates() {
+    let mut b = Builder::new(IdSize::Eight);
+    b.java_lang_object();
+    let long = "x".repeat(70_000);
+    let other = format!("{}y", &long[1..]);
+    for text in [&long, &other, &long, "short", "short"] {
+        let string = b.string(text);
+        b.root(Root::Unknown, string);
+    }
+    // Equal to a text, but owned by no string.
+    let array = b.primitive_array(Elements::Byte(long.clone().into_bytes()));
+    b.root(Root::Unknown, array);
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), b.bytes()).expect("writing the dump");
+    let heap = Heap::open(file.path(), &Options::default(), &Control::quiet()).expect("readable");
+    let options = StringOptions {
+        all: false,
+        top: None,
+        holders: false,
+    };
+    let found = duplicates(&heap, &options, &Control::quiet()).expect("an answer");
+    let rows: Vec<(u64, u64)> = found.rows.iter().map(|r| (r.length, r.count)).collect();
+    assert_eq!((found.strings, found.distinct), (5, 3));
+    assert_eq!(rows, [(70_000, 2), (5, 2)]);
 }
 
 fn check_contents(got: &Waste, list: &[One]) -> Result<(), TestCaseError> {

@@ -22,6 +22,11 @@ pub trait ContentVisitor: Send {
     /// Whether arrays of primitives are wanted.
     const PRIMITIVE_ARRAYS: bool = true;
 
+    /// The classes whose instances are wanted; `None` for all. Most instances of other classes are skipped before they
+    /// are looked up; a few may still be passed.
+    fn classes(&self) -> Option<Vec<ClassIdx>> {
+        None
+    }
     /// An instance with its field bytes, big-endian, as [`Heap::slots`] lays them out.
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let _ = (object, class, fields);
@@ -41,6 +46,9 @@ impl<V: ContentVisitor> ContentVisitor for &mut V {
     const OBJECT_ARRAYS: bool = V::OBJECT_ARRAYS;
     const PRIMITIVE_ARRAYS: bool = V::PRIMITIVE_ARRAYS;
 
+    fn classes(&self) -> Option<Vec<ClassIdx>> {
+        (**self).classes()
+    }
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         (**self).instance(object, class, fields);
     }
@@ -124,6 +132,38 @@ pub struct Slot {
 /// Segments longer than this are split among the workers.
 const SPLIT: u64 = 32 << 20;
 
+/// The class ids of wanted instances as a hash set of 4,096 bits. It may contain further ids.
+struct ClassFilter([u64; 64]);
+
+impl ClassFilter {
+    fn new(heap: &Heap, wanted: Option<Vec<ClassIdx>>) -> ClassFilter {
+        let ids = |wanted: Vec<ClassIdx>| wanted.into_iter().map(|c| heap.class(c).id).collect();
+        let ids: Option<Vec<ObjectId>> = wanted.map(ids);
+        // A class without an id stands for those that the dump does not define.
+        let Some(ids) = ids.filter(|ids| !ids.contains(&ObjectId::NULL)) else {
+            return ClassFilter([u64::MAX; 64]);
+        };
+        let mut filter = ClassFilter([0; 64]);
+        for id in ids {
+            let (word, bit) = ClassFilter::place(id);
+            filter.0[word] |= bit;
+        }
+        filter
+    }
+
+    #[inline]
+    fn place(id: ObjectId) -> (usize, u64) {
+        let hash = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        ((hash >> 6) as usize, 1 << (hash & 63))
+    }
+
+    #[inline]
+    fn admits(&self, id: ObjectId) -> bool {
+        let (word, bit) = ClassFilter::place(id);
+        self.0[word] & bit != 0
+    }
+}
+
 struct Worker<'h, V> {
     ids: IdMap<'h>,
     cursor: Cursor,
@@ -131,6 +171,7 @@ struct Worker<'h, V> {
     /// Offsets of the records that repeat an id: only the first one counts.
     repetitions: &'h [u64],
     base: u64,
+    wanted: ClassFilter,
     visitor: V,
 }
 
@@ -142,6 +183,7 @@ impl<'h, V: ContentVisitor> Worker<'h, V> {
             columns: heap.columns(),
             repetitions: heap.index.array(Tag::Repetitions),
             base: 0,
+            wanted: ClassFilter::new(heap, visitor.classes()),
             visitor,
         }
     }
@@ -160,6 +202,7 @@ impl<'h, V: ContentVisitor> Worker<'h, V> {
 impl<V: ContentVisitor> HeapVisitor for Worker<'_, V> {
     fn instance(&mut self, at: FileOffset, i: Instance<'_>) {
         if V::INSTANCES
+            && self.wanted.admits(i.class)
             && let Some(object) = self.number(at, i.id)
         {
             let class = self.columns.class_of(object);

@@ -213,9 +213,9 @@ pub(crate) struct IdMap<'a> {
 /// The previously looked up id, for [`IdMap::rank_after`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
-    /// Its block, by index and by number.
+    /// The index of its block, and the slot of the first id that this block can have.
     index: usize,
-    number: u64,
+    first: u64,
     bit: u64,
     rank: u64,
 }
@@ -225,8 +225,8 @@ impl Default for Cursor {
     fn default() -> Cursor {
         Cursor {
             index: 0,
-            number: u64::MAX,
-            bit: 0,
+            first: u64::MAX,
+            bit: SLOTS,
             rank: 0,
         }
     }
@@ -300,13 +300,13 @@ impl<'a> IdMap<'a> {
     #[inline]
     pub(crate) fn rank_after(&self, cursor: &mut Cursor, id: u64) -> Option<u64> {
         let slot = id >> self.shift;
-        let (number, bit) = (slot / SLOTS, slot % SLOTS);
-        if number != cursor.number || bit <= cursor.bit || slot << self.shift != id {
+        let bit = slot.wrapping_sub(cursor.first);
+        if bit >= SLOTS || bit <= cursor.bit || slot << self.shift != id {
             let rank = self.rank(id)?;
-            let (index, _) = self.locate(id)?;
+            let (index, bit) = self.locate(id)?;
             *cursor = Cursor {
                 index,
-                number,
+                first: slot - bit,
                 bit,
                 rank,
             };

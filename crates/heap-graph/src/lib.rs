@@ -46,8 +46,8 @@ pub use index::open_own;
 pub use mapping::Mapping;
 pub use model::{
     ClassIdx, ClassInfo, FieldInfo, FrameInfo, GroupSums, LayoutInfo, LayoutModel, ObjIdx,
-    ObjectCounts, ObjectKind, RootIdx, RootInfo, SiteSums, StaticInfo, Strength, Summary, Sums,
-    ThreadInfo, inherited,
+    ObjectCounts, ObjectKind, RootInfo, SiteSums, StaticInfo, Strength, Summary, Sums, ThreadInfo,
+    inherited,
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{HeapError, Options};

@@ -145,7 +145,8 @@ impl<'a> FindPass<'a> {
     /// The collections of all workers, by object.
     pub(crate) fn finish(passes: Vec<FindPass<'a>>) -> Vec<Found> {
         let mut found = chained(passes.into_iter().map(|p| p.found));
-        found.sort_unstable_by_key(|f| f.object);
+        // The lists consist of long ascending runs, which the stable sort only merges.
+        found.sort_by_key(|f| f.object);
         found
     }
 }
@@ -153,6 +154,16 @@ impl<'a> FindPass<'a> {
 impl ContentVisitor for FindPass<'_> {
     const OBJECT_ARRAYS: bool = false;
     const PRIMITIVE_ARRAYS: bool = false;
+
+    fn classes(&self) -> Option<Vec<ClassIdx>> {
+        let shapes = self.shapes.iter().zip((0..).map(ClassIdx));
+        Some(
+            shapes
+                .filter(|(s, _)| s.is_some())
+                .map(|(_, c)| c)
+                .collect(),
+        )
+    }
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let Some(shape) = &self.shapes[class.0 as usize] else {

@@ -60,6 +60,17 @@ impl<A: ContentVisitor, B: ContentVisitor> ContentVisitor for Both<A, B> {
     const OBJECT_ARRAYS: bool = A::OBJECT_ARRAYS || B::OBJECT_ARRAYS;
     const PRIMITIVE_ARRAYS: bool = A::PRIMITIVE_ARRAYS || B::PRIMITIVE_ARRAYS;
 
+    fn classes(&self) -> Option<Vec<ClassIdx>> {
+        match (A::INSTANCES, B::INSTANCES) {
+            (false, _) => self.1.classes(),
+            (_, false) => self.0.classes(),
+            (true, true) => {
+                let mut all = self.0.classes()?;
+                all.extend(self.1.classes()?);
+                Some(all)
+            }
+        }
+    }
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         self.0.instance(object, class, fields);
         self.1.instance(object, class, fields);

@@ -1,18 +1,16 @@
 //! The strings of the heap: search by pattern, and the memory that duplicates waste.
 //!
-//! Both walk the contents of the heap in file order, twice (strings, then their arrays), with about 50
-//! bytes per string; holders take a third walk.
+//! Duplicates take one walk over the contents of the heap, in file order, with about 50 bytes per string, and another one
+//! for their holders. A search takes two: the strings, then their arrays.
 
 pub(crate) mod holders;
 pub(crate) mod texts;
 
 use crate::objects::describe::{Address, shorten};
 use crate::objects::fields::{class_named, field_ref};
-use crate::sets::object_set::{ObjectSet, content_hash, counts};
+use crate::sets::object_set::{Both, ObjectSet, content_hash, counts, unzip};
 use crate::strings::holders::{Question, Wanted, holders};
-use crate::strings::texts::{
-    HashPass, NO_ARRAY, StringPass, StringShape, Text, arrays_of, matching,
-};
+use crate::strings::texts::{HashPass, NO_ARRAY, StringPass, StringShape, Text, matching};
 use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use regex::Regex;
@@ -111,11 +109,11 @@ fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, Hea
     if shape.is_none() {
         return Ok(shared_texts(heap, all));
     }
-    let passes = heap.walk_contents("strings", control, || StringPass::new(heap, shape, all))?;
-    let rows = StringPass::finish(passes);
-    let arrays = arrays_of(heap, &rows);
-    let passes = heap.walk_contents("texts", control, || HashPass::new(&arrays))?;
-    Ok(HashPass::finish(passes, &arrays, rows))
+    let walked = heap.walk_contents("strings", control, || {
+        Both(StringPass::new(heap, shape, all), HashPass::default())
+    })?;
+    let (rows, hashes) = unzip(walked);
+    HashPass::finish(heap, hashes, StringPass::finish(rows), control)
 }
 
 /// Strings that share arrays (before JDK 7u6), read one by one.

@@ -1,9 +1,11 @@
-//! All strings with the hashes of their texts, in two walks over the contents: the strings first, then the arrays that
-//! they own. 24 bytes per string and 8 per array.
+//! All strings with the hashes of their texts, in one walk over the contents, which hashes every array of bytes or chars:
+//! 24 bytes per string and 16 per array. A search reads the arrays of strings in a second walk.
 
 use crate::objects::fields::class_named;
 use crate::sets::object_set::{ObjectSet, Place, chained, content_hash, counts};
-use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, string_text};
+use heap_graph::{
+    ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
+};
 use hprof::BasicType;
 use regex::Regex;
 
@@ -39,7 +41,7 @@ pub(crate) struct StringRow {
     coder: i8,
 }
 
-/// The first walk.
+/// Finds the strings.
 pub(crate) struct StringPass<'h> {
     heap: &'h Heap,
     columns: Columns<'h>,
@@ -62,7 +64,8 @@ impl<'h> StringPass<'h> {
     /// The strings of all workers, by object.
     pub(crate) fn finish(passes: Vec<StringPass<'h>>) -> Vec<StringRow> {
         let mut rows = chained(passes.into_iter().map(|p| p.rows));
-        rows.sort_unstable_by_key(|r| r.string);
+        // The lists consist of long ascending runs, which the stable sort only merges.
+        rows.sort_by_key(|r| r.string);
         rows
     }
 }
@@ -70,6 +73,10 @@ impl<'h> StringPass<'h> {
 impl ContentVisitor for StringPass<'_> {
     const OBJECT_ARRAYS: bool = false;
     const PRIMITIVE_ARRAYS: bool = false;
+
+    fn classes(&self) -> Option<Vec<ClassIdx>> {
+        Some(self.shape.iter().map(|s| s.class).collect())
+    }
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let Some(shape) = self.shape.filter(|s| s.class == class) else {
@@ -91,7 +98,7 @@ impl ContentVisitor for StringPass<'_> {
 }
 
 /// The arrays that strings own.
-pub(crate) fn arrays_of(heap: &Heap, rows: &[StringRow]) -> ObjectSet {
+fn arrays_of(heap: &Heap, rows: &[StringRow]) -> ObjectSet {
     ObjectSet::new(heap.len(), rows.iter().map(|r| r.array))
 }
 
@@ -106,61 +113,70 @@ pub(crate) struct Text {
 
 /// Stands for a missing array.
 pub(crate) const NO_ARRAY: ObjIdx = ObjIdx(u64::MAX);
-/// The hash of an array whose data is not in the dump.
-const NO_DATA: u64 = 0;
 
-/// The second walk: a hash for each array that a string owns.
-pub(crate) struct HashPass<'a> {
-    arrays: &'a ObjectSet,
-    found: Vec<(usize, u64)>,
+/// Stands for the hash of an array that is read later.
+const LATER: u64 = 1;
+/// Longer arrays are only read if a string owns them: most are files and buffers.
+const LONG: usize = 1 << 16;
+
+/// The same walk: a hash for each array of bytes or chars.
+#[derive(Default)]
+pub(crate) struct HashPass {
+    found: Vec<(ObjIdx, u64)>,
 }
 
-impl<'a> HashPass<'a> {
-    pub(crate) fn new(arrays: &'a ObjectSet) -> HashPass<'a> {
-        HashPass {
-            arrays,
-            found: Vec::new(),
-        }
-    }
-
+impl HashPass {
     /// The strings whose arrays have data, in their order, with the hashes of their texts.
     pub(crate) fn finish(
-        passes: Vec<HashPass<'a>>,
-        arrays: &ObjectSet,
+        heap: &Heap,
+        passes: Vec<HashPass>,
         rows: Vec<StringRow>,
-    ) -> Vec<Text> {
-        let mut hashes = vec![NO_DATA; arrays.len()];
-        for (rank, hash) in passes.into_iter().flat_map(|p| p.found) {
-            hashes[rank] = hash;
+        control: &Control<'_>,
+    ) -> Result<Vec<Text>, HeapError> {
+        let found = chained(passes.into_iter().map(|p| p.found));
+        let arrays = ObjectSet::new(heap.len(), found.iter().map(|f| f.0));
+        let mut hashes = vec![0; arrays.len()];
+        for (array, hash) in found {
+            if let Some(rank) = arrays.rank(array) {
+                hashes[rank] = hash;
+            }
         }
-        let hash_of = |r: &StringRow| {
-            let hash = hashes[arrays.rank(r.array)?];
-            let wide = u64::from(r.coder == 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (hash != NO_DATA).then_some(hash ^ wide)
-        };
+        for row in &rows {
+            if let Some(rank) = arrays.rank(row.array).filter(|r| hashes[*r] == LATER) {
+                control.check()?;
+                if let ObjectView::PrimitiveArray { data, .. } = heap.object(row.array)? {
+                    hashes[rank] = hash_of_text(data);
+                }
+            }
+        }
         let text = |row: StringRow| {
+            let wide = u64::from(row.coder == 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             Some(Text {
                 string: row.string,
                 array: row.array,
-                hash: hash_of(&row)?,
+                hash: hashes[arrays.rank(row.array)?] ^ wide,
             })
         };
         // Rows and texts have the same size, so the texts reuse the memory of the rows.
-        rows.into_iter().filter_map(text).collect()
+        Ok(rows.into_iter().filter_map(text).collect())
     }
 }
 
-impl ContentVisitor for HashPass<'_> {
+fn hash_of_text(data: &[u8]) -> u64 {
+    content_hash(0, data).max(LATER + 1)
+}
+
+impl ContentVisitor for HashPass {
     const INSTANCES: bool = false;
     const OBJECT_ARRAYS: bool = false;
 
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
-        if let Some(rank) = self.arrays.rank(object)
-            && matches!(element, BasicType::Byte | BasicType::Char)
-            && data.is_empty() == (len == 0)
-        {
-            self.found
-                .push((rank, content_hash(0, data).max(NO_DATA + 1)));
+        if matches!(element, BasicType::Byte | BasicType::Char) && data.is_empty() == (len == 0) {
+            let hash = match data.len() {
+                0..=LONG => hash_of_text(data),
+                _ => LATER,
+            };
+            self.found.push((object, hash));
         }
     }
 }
@@ -194,8 +210,8 @@ pub(crate) fn matching(
     heap: &Heap,
     rows: &[StringRow],
     pattern: &Regex,
-    control: &heap_graph::Control<'_>,
-) -> Result<Vec<bool>, heap_graph::HeapError> {
+    control: &Control<'_>,
+) -> Result<Vec<bool>, HeapError> {
     let arrays = arrays_of(heap, rows);
     let mut wide = vec![false; arrays.len()];
     for row in rows.iter().filter(|r| r.coder == 1) {

@@ -29,7 +29,7 @@ use crate::collections::stats::{self as stats, Collections, FillPass, FindPass, 
 use crate::collections::table::{CollectionTable, shapes};
 use crate::sets::object_set::{Both, ObjectSet, chained, unzip};
 use crate::strings::holders::{Owners, Question, Wanted, holders};
-use crate::strings::texts::{HashPass, StringPass, StringShape, arrays_of};
+use crate::strings::texts::{HashPass, StringPass, StringShape};
 use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, shared_texts};
 use boxed_fields::{BoxedPass, FieldPlan};
 use census::Census;
@@ -130,37 +130,35 @@ pub fn waste(
     let plan = Plan::new(heap, &options.table);
     let sketch = Sketch::new(heap.len());
     let walked = heap.walk_contents("objects", control, || {
-        let strings = StringPass::new(heap, shape, all);
+        let strings = Both(StringPass::new(heap, shape, all), HashPass::default());
         let collections = FindPass::new(heap, &shapes, all);
-        Both(
-            Both(strings, collections),
-            Census::new(heap, &plan, &sketch, all),
-        )
+        let census = Census::new(heap, &plan, &sketch, all);
+        Both(strings, Both(collections, census))
     })?;
-    let (walked, census) = unzip(walked);
-    let (strings, found) = unzip(walked);
-    let (strings, found) = (StringPass::finish(strings), FindPass::finish(found));
+    let (strings, walked) = unzip(walked);
+    let (found, census) = unzip(walked);
+    let (strings, hashes) = unzip(strings);
+    let texts = match shape {
+        Some(_) => HashPass::finish(heap, hashes, StringPass::finish(strings), control)?,
+        None => shared_texts(heap, all),
+    };
+    let found = FindPass::finish(found);
     let census = Census::merge(heap, &plan, census);
 
-    let (texts, fills) = (arrays_of(heap, &strings), stats::arrays_of(heap, &found));
+    let string_arrays = ObjectSet::new(heap.len(), texts.iter().map(|t| t.array));
+    let fills = stats::arrays_of(heap, &found);
     let field_plan = FieldPlan::new(heap);
     let walked = heap.walk_contents("equal objects", control, || {
         let fill = FillPass::new(heap, &fills);
-        let equal = EqualPass::new(heap, &plan, &sketch, &texts, all);
+        let equal = EqualPass::new(heap, &plan, &sketch, &string_arrays, all);
         let boxed = BoxedPass::new(heap, &plan, &field_plan, all);
-        Both(Both(HashPass::new(&texts), fill), Both(equal, boxed))
+        Both(fill, Both(equal, boxed))
     })?;
-    let (walked, found_by_field) = unzip(walked);
-    let (equal, boxed) = unzip(found_by_field);
+    let (filled, walked) = unzip(walked);
+    let (equal, boxed) = unzip(walked);
     let boxed_fields = boxed_fields::sum(heap, &field_plan, boxed);
-    let (hashes, filled) = unzip(walked);
     let (arrays, objects) = equal::found(equal);
-    drop(sketch);
-    let hashed = HashPass::finish(hashes, &texts, strings);
-    let texts = match shape {
-        Some(_) => hashed,
-        None => shared_texts(heap, all),
-    };
+    drop((sketch, string_arrays));
     let filled = FillPass::finish(filled, &fills);
     let mut sites = Sites::default();
     let summing = Summing::new(heap, &shapes, &found, &fills, &filled);
