@@ -1,6 +1,6 @@
 //! Sizes of objects, which the dump does not state. HotSpot writes only field bytes, but object ids are addresses, so
 //! the distance to the next object is the size if there is no gap between them. The layout of the VM is derived from
-//! these distances (analyzer-features section 5.4).
+//! these distances.
 
 use crate::{LayoutInfo, LayoutModel};
 use hprof::{

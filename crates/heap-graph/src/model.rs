@@ -4,15 +4,15 @@ use hprof::{BasicType, Bytes, Diagnostics, HeapTag, ObjectId, Serial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Dense number of an object, in the order of object ids.
+/// Number of an object, from 0, in the order of object ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjIdx(pub u64);
 
-/// Dense number of a class.
+/// Index of a class in the list of all classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClassIdx(pub u32);
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectKind {
@@ -26,47 +26,48 @@ pub enum ObjectKind {
     PrimitiveArray,
 }
 
-/// How shallow sizes are computed (DESIGN section 4; analyzer-features section 5).
+/// How shallow sizes are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayoutModel {
-    /// Header, reference width, alignment and class sizes solved from the gaps between objects.
+    /// Header, reference width, alignment and class sizes are inferred from the distances between the addresses of
+    /// objects.
     #[default]
     Measured,
-    /// Eclipse MAT's formula.
+    /// By the formula of Eclipse MAT.
     Mat,
-    /// Field bytes only; every root record is a root.
+    /// Only the bytes of field values count. Every root record, also one of a local variable, is a root.
     Plain,
 }
 
-/// Which `java.lang.ref` referents count as references.
+/// Which `java.lang.ref` references keep their referents alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
-    /// All of them, as MAT does.
+    /// All of them, as in MAT.
     #[default]
     All,
-    /// None.
+    /// None of them: only ordinary references count.
     Strong,
-    /// Only soft ones.
+    /// Only soft references.
     StrongSoft,
 }
 
-/// An instance field, as declared.
+/// A declared instance field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldInfo {
-    /// Name.
+    /// Name of the field.
     pub name: String,
-    /// Type.
+    /// Type of the field.
     pub kind: BasicType,
 }
 
 /// A static field with its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StaticInfo {
-    /// Name.
+    /// Name of the field.
     pub name: String,
-    /// Type.
+    /// Type of the field.
     pub kind: BasicType,
     /// The value's bits: a reference id, or the primitive widened to 64 bits (sign-extended for
     /// byte, short and int; raw bits for float and double).
@@ -76,214 +77,215 @@ pub struct StaticInfo {
 /// A class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassInfo {
-    /// The class object, or the id by which objects name it; 0 for a primitive array type that
-    /// the dump has no class for.
+    /// Id of the class object, or the id by which objects refer to a class that the dump does not describe; 0 for a
+    /// primitive array class that is not in the dump.
     pub id: ObjectId,
-    /// Readable name: `java.lang.String`, `int[]`.
+    /// Name as in Java source: `java.lang.String`, `int[]`.
     pub name: String,
-    /// Superclass, if it is in the dump.
+    /// Superclass; `None` if it is not in the dump.
     pub super_class: Option<ClassIdx>,
-    /// Class loader object; null for the boot loader.
+    /// Id of the class loader; 0 for the boot loader.
     pub loader: ObjectId,
-    /// Signers.
+    /// Id of the object with its signers; 0 for none.
     pub signers: ObjectId,
-    /// Protection domain.
+    /// Id of the protection domain; 0 for none.
     pub domain: ObjectId,
-    /// Own instance fields in the order of the values in an INSTANCE_DUMP.
+    /// The instance fields that the class itself declares, in the order of their values in an INSTANCE_DUMP.
     pub fields: Vec<FieldInfo>,
     /// Static fields.
     pub statics: Vec<StaticInfo>,
-    /// References in the constant pool (agent dumps only).
+    /// Ids of the objects that the constant pool refers to; only dumps of an HPROF agent have them.
     pub constants: Vec<ObjectId>,
-    /// Instance size as the dump states it.
+    /// Size of an instance in bytes, as the CLASS_DUMP states it; 0 if it does not.
     pub stated_size: u32,
     /// Shallow size of an instance in the chosen layout; 0 for array classes.
     pub instance_size: Bytes,
-    /// Bytes of field values of an instance in the dump, superclasses included.
+    /// Bytes of the field values of one instance in the dump, including those of superclasses.
     pub field_bytes: u32,
-    /// Bytes of field values that all its instances in the dump have together: a field behind them
-    /// is in none of them, whatever the class says.
+    /// Bytes of the field values of all instances in the dump together. In a damaged dump a class may declare more
+    /// fields than that: no instance has a field whose offset is beyond this number.
     pub instance_bytes: Bytes,
-    /// Trace serial of the CLASS_DUMP.
+    /// Trace serial that the CLASS_DUMP states.
     pub trace: Serial,
-    /// Class serial of LOAD_CLASS, by which stack frames name it; 0 if unknown.
+    /// Class serial of LOAD_CLASS, by which stack frames refer to the class; 0 if unknown.
     pub serial: Serial,
-    /// False when objects name this class but no CLASS_DUMP has it.
+    /// False if the dump has no CLASS_DUMP of this class, only objects that refer to it.
     pub dumped: bool,
-    /// Element type for a primitive array class.
+    /// Element type of a primitive array class; `None` for other classes.
     pub element: Option<BasicType>,
-    /// All objects of this class in the dump: number and shallow size.
+    /// Number of objects of this class in the dump, including unreachable ones.
     pub objects: u64,
-    /// See `objects`.
+    /// Shallow size of these objects.
     pub shallow: Bytes,
-    /// Reachable objects of this class.
+    /// Number of reachable objects of this class.
     pub reachable_objects: u64,
-    /// Their shallow size.
+    /// Shallow size of the reachable objects.
     pub reachable_shallow: Bytes,
-    /// Retained by all objects of this class and its class object (top-ancestor rule: the sum
-    /// over members that no other member dominates).
+    /// Retained size of all objects of this class and its class object together: the sum over those that no other of
+    /// them dominates.
     pub retained: Bytes,
 }
 
 /// A GC root record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootInfo {
-    /// The object. Roots whose object is not in the dump are only counted.
+    /// The object. Root records whose object is not in the dump are counted in [`Summary::dangling_roots`] only.
     pub object: ObjIdx,
-    /// Kind.
+    /// Kind of the root.
     pub kind: HeapTag,
-    /// Thread serial, 0 for none.
+    /// Serial of the thread that the root belongs to; 0 for none.
     pub thread: Serial,
-    /// Frame number in the thread's stack; `u32::MAX` for none.
+    /// Number of the frame in the thread's stack, from 0, the innermost; `u32::MAX` for none.
     pub frame: u32,
 }
 
-/// A frame of a stack.
+/// A frame of a stack trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameInfo {
-    /// Readable class name, empty if unknown.
+    /// Class name as in Java source; empty if unknown.
     pub class: String,
     /// Method name.
     pub method: String,
     /// Method signature.
     pub signature: String,
-    /// Source file, empty if unknown.
+    /// Name of the source file; empty if unknown.
     pub source: String,
-    /// Line; 0 none, -1 unknown, -2 compiled, -3 native.
+    /// Line number; 0 if there is none, -1 unknown, -2 compiled method, -3 native method.
     pub line: i32,
 }
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadInfo {
-    /// Its object, if it is in the dump.
+    /// The thread object; `None` if it is not in the dump.
     pub object: Option<ObjIdx>,
     /// Thread serial.
     pub serial: Serial,
-    /// Its stack trace.
+    /// Serial of its stack trace.
     pub trace: Serial,
-    /// True when no THREAD_OBJ root names it: a virtual thread found among the objects.
+    /// True if no thread-object root refers to it: a virtual thread that was found among the objects.
     pub unrooted: bool,
 }
 
 /// Numbers of objects by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectCounts {
-    /// All.
+    /// All objects.
     pub total: u64,
     /// Class objects.
     pub classes: u64,
-    /// Instances.
+    /// Instances, without class objects.
     pub instances: u64,
-    /// Object arrays.
+    /// Arrays of references.
     pub object_arrays: u64,
-    /// Primitive arrays.
+    /// Arrays of primitives.
     pub primitive_arrays: u64,
 }
 
-/// The layout that sizes were computed with, and how sure it is.
+/// The layout by which shallow sizes were computed, and how reliable it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayoutInfo {
-    /// The model.
+    /// How sizes were computed.
     pub model: LayoutModel,
     /// Object header in bytes.
     pub header: u32,
-    /// Array header in bytes (before the first byte element).
+    /// Array header in bytes: the offset of the first element of a `byte[]`.
     pub array_header: u32,
-    /// Width of a reference in the heap.
+    /// Width of a reference in the heap, in bytes.
     pub reference: u32,
-    /// Object alignment.
+    /// Alignment of objects, in bytes.
     pub alignment: u32,
-    /// Share (0..1) of the measured gaps that agree with the sizes used; 1 for formulas.
+    /// Share (0 to 1) of the measured distances between objects that agree with the sizes; 1 if sizes follow from a
+    /// formula.
     pub confidence: f64,
-    /// Gaps that were examined.
+    /// Number of distances that were measured.
     pub samples: u64,
 }
 
-/// What groups of objects retain: the sum over members that no other member dominates. Counts of
-/// the same groups are sums over [`ClassInfo`].
+/// Retained sizes of groups of objects: the sum over the members that no other member dominates. The numbers of objects
+/// and shallow sizes of the same groups are sums over [`ClassInfo`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupSums {
-    /// A class with its subclasses, by class number.
+    /// By class number: each class together with its subclasses.
     pub superclasses: Vec<Bytes>,
-    /// Packages by name, class objects with the class that they are; empty when classes got other
-    /// names than the dump has.
+    /// Packages by name; a class object belongs to the package of the class that it represents. Empty after classes
+    /// were renamed, because these are the packages of the names in the dump.
     pub packages: Vec<(String, Bytes)>,
-    /// Defining loaders by id, class objects likewise.
+    /// Defining loaders by id; a class object belongs to the loader of the class that it represents.
     pub loaders: Vec<(ObjectId, Bytes)>,
-    /// Allocation sites by trace serial; empty when all objects have the same.
+    /// Allocation sites by trace serial; empty if all objects have the same trace serial.
     pub sites: Vec<SiteSums>,
-    /// Of each class the objects that only the virtual root dominates, by class number.
+    /// By class number: the objects of the class at the top of the dominator tree, which no other object dominates.
     pub top_level: Vec<Sums>,
 }
 
-/// Objects that were added up.
+/// Sums over some objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sums {
-    /// Their number.
+    /// Number of objects.
     pub objects: u64,
-    /// Their own size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// The sum of their retained sizes.
+    /// Sum of their retained sizes.
     pub retained: Bytes,
 }
 
 /// The reachable objects of an allocation site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSums {
-    /// Its trace.
+    /// Trace serial of the site.
     pub trace: Serial,
     /// Number of objects.
     pub objects: u64,
-    /// Their own size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// What they retain together.
+    /// The size that they retain together.
     pub retained: Bytes,
 }
 
-/// What is known about a dump as a whole.
+/// Facts about a dump as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Version string.
+    /// Version string of the file.
     pub format: String,
-    /// 4 or 8.
+    /// Width of ids in bytes: 4 or 8.
     pub id_size: u32,
-    /// Milliseconds since 1970.
+    /// When the dump was written, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// Bytes of the decoded dump.
+    /// Size of the file in bytes, decompressed.
     pub bytes: u64,
-    /// Which snapshot of the file this is, from 1, and how many there are.
+    /// Number of this snapshot in the file, from 1, and the number of snapshots in the file.
     pub snapshot: (u32, u32),
-    /// Top-level records by name, of the whole file.
+    /// Number of top-level records of the whole file, by the name of their tag.
     pub records: BTreeMap<String, u64>,
-    /// Sub-records by tag (`0x21`), of the snapshot.
+    /// Number of sub-records of the snapshot, by tag (`0x21`).
     pub sub_records: BTreeMap<String, u64>,
-    /// Root records by kind.
+    /// Number of root records by kind.
     pub gc_roots: BTreeMap<String, u64>,
-    /// Root records whose object is not in the dump.
+    /// Number of root records whose object is not in the dump.
     pub dangling_roots: u64,
-    /// The dump does not say what is alive: no root record names an object. Every object counts as
-    /// reachable (except in the plain model), and retains nothing but itself.
+    /// True if no root record refers to an object of the dump, so the dump does not state which objects are live. Then
+    /// every object counts as reachable (except in the plain model) and retains only itself.
     pub no_roots: bool,
-    /// Object ids that occur more than once (the first one counts).
+    /// Number of object ids that occur more than once; only the first object with an id counts.
     pub duplicate_objects: u64,
-    /// Objects in the dump.
+    /// Objects in the dump, by kind.
     pub objects: ObjectCounts,
     /// Shallow size of all objects.
     pub shallow: Bytes,
-    /// Reachable objects.
+    /// Number of reachable objects.
     pub reachable_objects: u64,
     /// Their shallow size.
     pub reachable_shallow: Bytes,
-    /// The layout.
+    /// The layout by which shallow sizes were computed.
     pub layout: LayoutInfo,
-    /// Which references count.
+    /// Which references keep objects alive.
     pub strength: Strength,
-    /// Android heaps by name: number of objects and shallow size.
+    /// Number of objects and shallow size of each Android heap, by name; empty if the dump has none.
     pub heaps: BTreeMap<String, (u64, Bytes)>,
-    /// Parked virtual threads whose stacks the dump does not have.
+    /// Number of parked virtual threads whose stacks are not in the dump.
     pub parked_virtual_threads: u64,
-    /// Damage and notes.
+    /// Damage and other findings about the file.
     pub diagnostics: Diagnostics,
     /// Bytes that belong to no readable record.
     pub skipped: u64,

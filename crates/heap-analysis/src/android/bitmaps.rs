@@ -21,22 +21,22 @@ pub struct Bitmap {
     pub width: i64,
     /// Height in pixels.
     pub height: i64,
-    /// Bytes of its pixels: those in the dump, else four per pixel.
+    /// Bytes of its pixels; four per pixel if the pixels are not in the dump.
     pub bytes: Bytes,
     /// True when the pixels are in the dump.
     pub in_heap: bool,
-    /// Other bitmaps with the same size and pixels; 0 when pixels are not in the dump.
+    /// Number of other bitmaps with the same size and pixels; 0 if the pixels are not in the dump.
     pub copies: u64,
 }
 
 /// All bitmaps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bitmaps {
-    /// Largest first, by bytes.
+    /// The bitmaps, largest first by bytes.
     pub rows: Vec<Bitmap>,
     /// Bytes of all of them.
     pub bytes: Bytes,
-    /// Bytes of the bitmaps that equal another one, except one of each group.
+    /// Bytes of all copies but one of each group of equal bitmaps.
     pub wasted: Bytes,
 }
 
@@ -104,9 +104,9 @@ pub struct Picture {
     /// Width and height of the bitmap.
     pub size: (i64, i64),
     /// `ARGB_8888`, `RGB_565` or `ALPHA_8`, inferred from the bytes per pixel because the dump does not state it.
-    /// `null` when the pixels are not in the dump, or fewer than the bitmap must have.
+    /// `null` if the pixels are not in the dump, or are fewer than width times height.
     pub format: Option<&'static str>,
-    /// Width and height of the picture: those of the bitmap, or less.
+    /// Width and height of the picture: those of the bitmap, or smaller.
     pub shown: (u32, u32),
     /// Red, green, blue and opacity of each pixel, two hexadecimal digits each, row by row; empty
     /// without a format. Colours are not multiplied by the opacity.

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// A destroyed object that is still held.
+/// A destroyed object that is still strongly reachable.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Destroyed {
     /// The object.
@@ -26,9 +26,9 @@ pub struct Destroyed {
     pub object: ObjectRef,
     /// `activity`, `fragment`, `view_model`, `dialog`, `service`, or `watched` by LeakCanary.
     pub kind: &'static str,
-    /// What shows that it is destroyed.
+    /// Why it counts as destroyed.
     pub reason: &'static str,
-    /// LeakCanary's key of the reference that watches it.
+    /// For `watched`: LeakCanary's key of the reference that watches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The shortest path from a root by strong references; from a JNI global only if there is no other.

@@ -14,46 +14,46 @@ use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// One of ART's heaps.
+/// A heap of ART, the Android runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArtHeap {
-    /// `app`, `zygote`, `image`.
+    /// Its name: `app`, `zygote` or `image`.
     pub name: String,
-    /// Objects in it.
+    /// Number of objects in it.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
 }
 
 /// Native memory of the objects of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NativeRow {
-    /// Class of the objects that own it.
+    /// Class of the objects that own the memory.
     pub class: String,
-    /// Registrations.
+    /// Number of allocations that are registered for objects of this class.
     pub objects: u64,
-    /// Bytes, as registered.
+    /// Size of the memory, as registered.
     pub bytes: Bytes,
 }
 
-/// Everything about Android.
+/// The tables about an Android app.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Android {
-    /// The SDK level of the device, where the dump has it.
+    /// SDK level of the device; `null` if the dump does not have it.
     pub sdk: Option<i64>,
-    /// Maker and model.
+    /// Manufacturer and model of the device; `null` if the dump does not have them.
     pub device: Option<String>,
-    /// ART's heaps; none in a standard dump.
+    /// ART's heaps; empty for a dump in the standard format.
     pub heaps: Vec<ArtHeap>,
-    /// Destroyed and still held, largest first.
+    /// Destroyed objects that are still strongly reachable, largest first.
     pub destroyed: Vec<Destroyed>,
-    /// Native memory by class, most first.
+    /// Native memory by class of the owners, most first.
     pub native: Vec<NativeRow>,
     /// Sum of the native memory of all classes.
     pub native_bytes: Bytes,
     /// Bitmaps, largest first.
     pub bitmaps: Vec<Bitmap>,
-    /// Bitmaps that were left out.
+    /// Number of bitmaps that were left out.
     pub omitted_bitmaps: u64,
     /// Bytes of all bitmaps.
     pub bitmap_bytes: Bytes,

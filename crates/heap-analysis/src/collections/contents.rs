@@ -9,7 +9,7 @@ use serde::Serialize;
 /// An element, or a key with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Content {
-    /// The key, in a map.
+    /// The key; only in a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectRef>,
     /// The element, or the value in a map; `null` for a null reference.
@@ -22,12 +22,12 @@ pub struct Contents {
     /// The collection.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// `list`, `set`, `map`; `other` for arrays, whose elements are their references, and for any other object that is
-    /// not a known collection.
+    /// `list`, `set` or `map`; `other` for an array, whose rows are the elements, and for an object that is not a known
+    /// collection.
     pub form: &'static str,
-    /// Elements in the collection's own order, from the first.
+    /// The first elements, in the order of the collection.
     pub rows: Vec<Content>,
-    /// True when there are more.
+    /// True if the collection has more elements.
     pub more: bool,
 }
 

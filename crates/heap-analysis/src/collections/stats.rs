@@ -44,7 +44,7 @@ pub struct CollectionRow {
     pub kind: CollectionKind,
     /// Number of collections.
     pub objects: u64,
-    /// Their bytes, with those of backing arrays and wrapped collections.
+    /// Their bytes, including backing arrays and wrapped collections.
     pub bytes: Bytes,
     /// Elements in all of them.
     pub elements: u64,
@@ -54,30 +54,32 @@ pub struct CollectionRow {
     pub empty_bytes: Bytes,
     /// Number of collections with one element.
     pub single: u64,
-    /// Bytes that collections with one element take beyond an array of one reference.
+    /// Bytes that collections with one element use beyond an array with one slot.
     pub single_bytes: Bytes,
-    /// Number of collections by size: up to 0, 1, 4, 8, 16, 64, 256, 1024, 16384 elements, and above.
+    /// Number of collections by number of elements: 0, at most 1, 4, 8, 16, 64, 256, 1024, 16384, and more.
     pub sizes: [u64; 10],
-    /// Number of collections with an array, by fill: up to 20, 40, 60, 80 and 100 %.
+    /// Number of collections by the share of their array that elements use: at most 20, 40, 60, 80 and 100 %.
+    /// Collections without an array, or with an empty one, are left out.
     pub fill: [u64; 5],
-    /// Bytes that trimming the arrays would free.
+    /// Bytes that would be saved if each array were no larger than its elements need; empty collections are not counted
+    /// here.
     pub unused: Bytes,
-    /// Entries behind another one in the same bucket.
+    /// Number of entries that are not the first in their bucket of a hash table.
     pub collided: u64,
-    /// Id of the collection with most elements.
+    /// Id of the collection with the most elements.
     pub largest: Address,
     /// Number of its elements.
     pub largest_size: u64,
 }
 
-/// All classes of collections, most unused bytes first.
+/// All collections by class, those with the most bytes in unused slots and empty collections first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Collections {
     /// Number of collections.
     pub objects: u64,
-    /// Their bytes, as in the rows.
+    /// Their bytes, including backing arrays and wrapped collections.
     pub bytes: Bytes,
-    /// Number of elements.
+    /// Number of elements in all of them.
     pub elements: u64,
     /// Number of empty collections.
     pub empty: u64,
@@ -85,13 +87,14 @@ pub struct Collections {
     pub empty_bytes: Bytes,
     /// Number of collections with one element.
     pub single: u64,
-    /// Bytes that collections with one element take beyond an array of one reference.
+    /// Bytes that collections with one element use beyond an array with one slot.
     pub single_bytes: Bytes,
-    /// Bytes that trimming the arrays would free.
+    /// Bytes that would be saved if each array were no larger than its elements need; empty collections are not counted
+    /// here.
     pub unused: Bytes,
-    /// The rows.
+    /// A row for each class of collections.
     pub rows: Vec<CollectionRow>,
-    /// Rows that were left out.
+    /// Number of rows that were left out.
     pub omitted_rows: u64,
 }
 

@@ -24,19 +24,19 @@ pub enum TableError {
     },
 }
 
-/// The kind of a collection in answers.
+/// The kind of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectionKind {
     /// Elements by position.
     List,
-    /// Different elements.
+    /// Elements without duplicates.
     Set,
     /// Keys and values.
     Map,
     /// Elements that are added and removed at the ends.
     Queue,
-    /// Anything else.
+    /// Any other kind.
     Other,
 }
 

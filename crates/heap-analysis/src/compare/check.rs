@@ -15,32 +15,33 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// A leak suspect as a baseline keeps it.
+/// A leak suspect in a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownLeak {
-    /// See the module.
+    /// Identifies the suspect in other dumps of the program: the classes and fields on the path to its accumulation
+    /// point.
     pub signature: String,
-    /// In words.
+    /// A readable description.
     pub title: String,
-    /// What it retains.
+    /// Its retained size.
     pub retained: u64,
 }
 
-/// One class of a baseline: objects, shallow and retained size.
+/// One class of a baseline: number of objects, shallow size and retained size.
 pub type ClassCounts = [u64; 3];
 
-/// What a later dump is measured against.
+/// What later dumps are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// `tenure.baseline/2`.
+    /// The name of this form, `tenure.baseline/2`.
     pub schema: String,
-    /// Reachable objects.
+    /// Number of reachable objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: u64,
-    /// Objects, shallow and retained size by class.
+    /// By class name: number of reachable objects, their shallow size and their retained size.
     pub classes: BTreeMap<String, ClassCounts>,
-    /// Leak suspects.
+    /// The leak suspects.
     pub leaks: Vec<KnownLeak>,
 }
 
@@ -324,42 +325,42 @@ impl Rules {
     }
 }
 
-/// One thing that was checked.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checked {
-    /// The rule's name.
+    /// Name of the rule.
     pub rule: String,
-    /// What it is about: a class, `heap`, or a leak suspect.
+    /// What was checked: a class, `heap`, or a leak suspect.
     pub subject: String,
-    /// `count`, `shallow`, `retained` or `leak`.
+    /// Which figure was checked: `count`, `shallow`, `retained` or `leak`.
     pub what: &'static str,
-    /// Whether it holds.
+    /// True if the check passed.
     pub passed: bool,
-    /// What was found: objects, bytes; of a leak, what it retains.
+    /// The figure found: a number of objects or bytes; for a leak its retained size.
     pub found: u64,
-    /// The most that is allowed; `None` for leaks without a limit.
+    /// The highest figure that passes; `null` for leaks without a limit.
     pub limit: Option<u64>,
-    /// The baseline's figure, where there is one.
+    /// The figure in the baseline; `null` if there is none.
     pub baseline: Option<u64>,
-    /// The signature of a leak.
+    /// For a leak: the signature that identifies it in other dumps of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// In words.
+    /// The result as a sentence.
     pub message: String,
 }
 
-/// The verdict.
+/// The results of all rules.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// True when every rule holds.
+    /// True if every check passed.
     pub passed: bool,
-    /// Everything that was checked, in the order of the rules, leaks last.
+    /// All checks, in the order of the rules; leaks come last.
     pub checks: Vec<Checked>,
-    /// Rules that do not hold.
+    /// Number of checks that failed.
     pub failed: u64,
-    /// Reachable objects.
+    /// Number of reachable objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
 }
 

@@ -35,35 +35,35 @@ impl Default for DiffOptions {
     }
 }
 
-/// Totals of one dump; reachable objects.
+/// Totals of the reachable objects of one dump.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DumpFacts {
-    /// What the caller calls it.
+    /// Name of the dump, such as its file name.
     pub name: String,
-    /// Milliseconds since 1970.
+    /// When the dump was written, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// Objects.
+    /// Number of reachable objects.
     pub objects: u64,
-    /// Shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// True when it shares fewer than half of its classes with the first dump: it is of another
-    /// program, and what changed means little.
+    /// True if fewer than half of the application's classes in this dump (or in the first dump, if that has fewer) are
+    /// in both: it is probably of another program, and the changes mean little.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unrelated: bool,
 }
 
-/// One class in all dumps; classes of one name are added up.
+/// A class in all dumps; classes with the same name are added up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassChange {
-    /// Its name, without the numbers that differ between runs.
+    /// Name of the class, without the numbers that differ between runs.
     pub class: String,
-    /// Objects, per dump.
+    /// Number of reachable objects in each dump.
     pub objects: Vec<u64>,
-    /// Shallow size, per dump.
+    /// Their shallow size in each dump.
     pub shallow: Vec<Bytes>,
-    /// Retained size, per dump.
+    /// Their retained size in each dump.
     pub retained: Vec<Bytes>,
-    /// True when the number of objects grew from every dump to the next.
+    /// True if the number of objects is larger in each dump than in the one before.
     pub steady: bool,
 }
 
@@ -73,22 +73,22 @@ fn growth(retained: &[Bytes]) -> i64 {
     last as i64 - first as i64
 }
 
-/// Everything that changed.
+/// The differences between dumps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// The dumps, in the order given.
+    /// The dumps, in the requested order.
     pub dumps: Vec<DumpFacts>,
-    /// Places that grew, most first.
+    /// Places that grew, the largest growth first.
     pub grown: Vec<Change>,
-    /// Places that shrank, most first.
+    /// Places that shrank, the largest decrease first.
     pub shrunk: Vec<Change>,
-    /// Groups at the top of the tree that only the last dump has, largest first.
+    /// Groups at the top of the dominator tree that only the last dump has, largest first.
     pub new: Vec<GroupChange>,
-    /// Groups at the top of the tree that only the first dump has, largest first.
+    /// Groups at the top of the dominator tree that only the first dump has, largest first.
     pub gone: Vec<GroupChange>,
-    /// Classes, those whose retained size changed most first.
+    /// Classes that changed, the largest change of retained size first.
     pub classes: Vec<ClassChange>,
-    /// Classes that changed but were left out.
+    /// Number of changed classes that were left out.
     pub omitted_classes: u64,
 }
 

@@ -9,15 +9,15 @@ use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// Objects of one label.
+/// A group of objects with the same label, in all dumps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupChange {
-    /// What they have in common.
+    /// The label that they share.
     #[serde(flatten)]
     pub label: Label,
-    /// How many, per dump.
+    /// Number of objects in each dump.
     pub objects: Vec<u64>,
-    /// What they retain, per dump.
+    /// The size that they retain, in each dump.
     pub retained: Vec<Bytes>,
 }
 

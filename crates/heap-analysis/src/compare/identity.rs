@@ -8,15 +8,15 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::fmt;
 
-/// What objects are matched by.
+/// The properties by which objects of different dumps are matched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Label {
-    /// The field of the object above that holds it; `None` at the top, for elements of arrays, and
-    /// where no single reference leads there.
+    /// The field of the dominating object that holds it; `null` at the top of the tree, for array elements, and if no
+    /// single reference holds it.
     pub field: Option<String>,
-    /// Its class, or `class X` for a class object, without the numbers that differ between runs.
+    /// Its class, or `class X` for the class object of X, without the numbers that differ between runs.
     pub class: String,
-    /// The name of a thread, the key of a map's entry.
+    /// The name of a thread or the key of a map entry; `null` for other objects.
     pub name: Option<String>,
 }
 

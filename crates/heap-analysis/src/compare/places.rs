@@ -19,22 +19,21 @@ use serde::Serialize;
 pub struct Change {
     /// From the top of the dominator tree to the place where memory accumulates.
     pub path: Vec<GroupChange>,
-    /// The group directly below that grew (or shrank) most: what accumulates there. Nodes of a
-    /// collection are counted with those that hang on them, in the bins of a table, as a list or
-    /// as a tree.
+    /// The objects that accumulate there: the group directly below the place that grew (or shrank) most. Nodes of a
+    /// collection count together with the nodes linked to them (in buckets, lists and trees).
     pub contents: Option<GroupChange>,
-    /// For nodes and entries of the platform's collections, which say nothing: what these hold
-    /// that grew (or shrank) most.
+    /// If `contents` are nodes or entries of the JDK's collections, whose class explains little: the group of objects
+    /// in them that grew (or shrank) most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holding: Option<GroupChange>,
-    /// The last field on the path that a class of the application declares, `Class.field`.
+    /// The last field on the path that an application class declares, `Class.field`; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// Growth at this place in bytes; negative for less. The growth of other places below it is not included.
+    /// Growth at this place in bytes, negative if it shrank. Growth of other listed places below it is not included.
     pub growth: i64,
-    /// True when it grew (or shrank) from every dump to the next.
+    /// True if it grew (or shrank) from each dump to the next.
     pub steady: bool,
-    /// The same for the same place in any dump of the program.
+    /// Identifies the place: the same in all dumps of the program.
     pub signature: String,
 }
 

@@ -1,4 +1,4 @@
-//! Leak suspects as Eclipse MAT defines them (analyzer-features section 6), with the accumulation point, the path down
+//! Leak suspects as Eclipse MAT defines them, with the accumulation point, the path down
 //! to it and the field that holds it.
 //!
 //! Single suspects are the objects at the top of the dominator tree that alone retain more than
@@ -82,81 +82,81 @@ pub enum SuspectKind {
 pub struct AccumulationPoint {
     /// The object.
     pub object: Address,
-    /// Its class.
+    /// Class of the object.
     pub class: String,
-    /// The class that it represents, if it is a class object; or another readable value.
+    /// A readable value; for a class object the class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Its retained size.
+    /// Retained size of the object.
     pub retained: Bytes,
-    /// Number of objects directly below it in the dominator tree.
+    /// Number of objects that it dominates directly.
     pub dominated: u64,
-    /// The class among them that retains most.
+    /// The class of these objects that retains most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_class: Option<PiledClass>,
-    /// The largest of them, as far as one matters by itself.
+    /// The largest of these objects, if any of them is large by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// The stacks that allocated most of its contents, by a sample; only if the dump has stacks.
+    /// The stacks that allocated most of these objects, from a sample; absent if the dump has no allocation stacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_by: Option<AllocatedBy>,
 }
 
-/// A large object directly below an accumulation point.
+/// A large object that an accumulation point dominates directly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// The field of the accumulation point that holds it; `null` if an object below does.
+    /// The field of the accumulation point that holds it; `null` if only other dominated objects hold it.
     pub field: Option<String>,
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
 }
 
-/// The class that an accumulation point is full of.
+/// The class that retains most at an accumulation point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PiledClass {
     /// Name of the class.
     pub class: String,
     /// Number of objects.
     pub objects: u64,
-    /// Their retained size.
+    /// The size that they retain.
     pub retained: Bytes,
-    /// For nodes and entries of the platform's collections, whose class explains nothing: the class that most of their
-    /// memory is in.
+    /// For nodes and entries of the JDK's collections, whose class explains little: the class of the objects that use
+    /// most of their memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holding: Option<String>,
 }
 
-/// A suspect.
+/// A leak suspect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Suspect {
-    /// One object or a class.
+    /// Whether it is one object or all instances of a class.
     pub kind: SuspectKind,
-    /// Its class (for the class object of X: `java.lang.Class`, with X as `value`).
+    /// Class of the object or objects. For the class object of X it is `java.lang.Class`, and `value` is X.
     pub class: String,
-    /// The object; for a class suspect the class object.
+    /// The object; for a class suspect, the class object.
     pub object: Address,
-    /// Readable value of a single object: the name of a thread, the class that a class object represents.
+    /// Readable value of a single object: the name of a thread, or for a class object the class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Its retained size.
     pub retained: Bytes,
-    /// Share of the reachable heap, 0 to 1.
+    /// Its share of the reachable heap, 0 to 1.
     pub share: f64,
     /// Number of instances; 1 for a single object.
     pub instances: u64,
     /// Loader that defined the class, 0 for the boot loader.
     pub loader: Address,
-    /// The place where the memory accumulates, if there is one.
+    /// The object at which the memory accumulates; `null` if there is none.
     pub accumulation_point: Option<AccumulationPoint>,
-    /// There is no such place because the suspect is the head of a chain of more than 1000 objects ([`MAX_LEVELS`]):
-    /// the class of the chain's links.
+    /// Class of the links, if the suspect is the head of a chain of more than 1000 objects ([`MAX_LEVELS`]). It then
+    /// has no accumulation point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain_of: Option<String>,
-    /// From the suspect (or for a class suspect from the root) to the accumulation point.
+    /// The steps from the suspect to the accumulation point; for a class suspect from a GC root.
     pub path: Vec<Step>,
-    /// Kinds of GC root that name the first object of the path; empty when several roots reach
-    /// it only together.
+    /// Kinds of the GC roots that refer to the first object of the path; empty if it is only held by several roots
+    /// together.
     pub roots: Vec<String>,
     /// The frame whose local variable holds the first object of the path, or the second one if the first is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,50 +164,51 @@ pub struct Suspect {
     /// The thread-local variable that the path goes through, if its first object is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_local_of: Option<ThreadLocalOf>,
-    /// The application field that holds the accumulation point, `Class.field`.
+    /// The field of an application class that holds the accumulation point, `Class.field`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// For a class suspect: the largest instances.
+    /// For a class suspect: ids of the largest instances.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<Address>,
-    /// Stack of the thread, when the suspect is one; else that of the allocation, of a class that of its largest instance, when it is known.
+    /// If the suspect is a thread, its stack. Otherwise the stack that allocated it (for a class, its largest
+    /// instance), if the dump has it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
 }
 
-/// Objects of a class whose name does not show which code created them, held from many places.
+/// A class of plain values (strings, arrays) that many objects hold, so that none of them explains the memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scattered {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// Number of its objects that no single object holds.
+    /// Number of its objects at the top of the dominator tree.
     pub objects: u64,
-    /// Their retained size.
+    /// The size that they retain.
     pub retained: Bytes,
     /// Share of the reachable heap, 0 to 1.
     pub share: f64,
 }
 
-/// All suspects of a heap.
+/// The leak suspects of a heap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Leaks {
     /// Size of the reachable heap.
     pub total: Bytes,
-    /// Threshold in percent.
+    /// Percentage of the reachable heap above which something is a suspect.
     pub threshold: f64,
-    /// True when class suspects were followed to their accumulation points.
+    /// True if the accumulation points of class suspects were searched, too.
     pub deep: bool,
-    /// True when the dump has no GC roots, so that nothing is known of what keeps objects alive:
-    /// that there are no suspects means nothing.
+    /// True if the dump has no GC roots. It is then unknown what keeps objects alive, and an empty list of suspects
+    /// does not mean that there is no leak.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_roots: bool,
     /// The suspects, largest first.
     pub suspects: Vec<Suspect>,
-    /// Classes of plain values that many places hold and that are too large a share of the heap
-    /// for silence, but no suspects: `deep` looks for a place that holds most of them.
+    /// Classes of plain values that are above the threshold but held from many places, so they are not suspects. With
+    /// `deep`, a place that holds most of the objects makes the class a suspect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scattered: Vec<Scattered>,
-    /// Android objects that are finished and still held.
+    /// Android objects that are destroyed but still strongly reachable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub destroyed: Vec<Destroyed>,
 }

@@ -13,16 +13,16 @@ use serde::Serialize;
 pub struct LocalOf {
     /// Name of the thread.
     pub thread: String,
-    /// The frame, as a stack trace prints it; empty when the dump does not have it.
+    /// The frame as in a stack trace; empty if it is not in the dump.
     pub frame: String,
 }
 
-/// The thread-local variable whose value is on a path.
+/// The `ThreadLocal` whose value is on a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadLocalOf {
     /// Name of the thread.
     pub thread: String,
-    /// The static field that has the variable, `Class.field`, if one does.
+    /// The static field that holds the `ThreadLocal`, `Class.field`; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
 }

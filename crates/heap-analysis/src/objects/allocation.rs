@@ -9,27 +9,27 @@ use serde::Serialize;
 /// The most stacks that are listed.
 const SITES: usize = 3;
 
-/// The stacks that allocated the objects of a class, among those that were examined.
+/// The stacks that allocated objects of a class, from a sample of the objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AllocatedBy {
     /// Class of the objects.
     pub class: String,
-    /// Number of objects that were examined.
+    /// Number of objects in the sample.
     pub objects: u64,
-    /// Number of them with a known stack.
+    /// Number of these objects whose allocation stack is known.
     pub with_stack: u64,
-    /// The stacks that allocated most bytes, at most three.
+    /// The stacks that allocated the most bytes, at most three.
     pub sites: Vec<AllocationSite>,
 }
 
-/// One stack.
+/// One allocation stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AllocationSite {
-    /// Serial of the trace in the dump.
+    /// Trace serial in the dump.
     pub trace: u32,
-    /// Objects it allocated, of those that were examined.
+    /// Number of sampled objects that it allocated.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
     /// Frames, innermost first.
     pub frames: Vec<String>,

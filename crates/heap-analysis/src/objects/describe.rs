@@ -24,21 +24,22 @@ impl Serialize for Address {
     }
 }
 
-/// An object, named so that a person recognises it and a script can query it further.
+/// An object: its id for further queries, and what a reader needs to recognise it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectRef {
     /// Its id.
     pub object: Address,
-    /// Its class; `java.lang.Class` for class objects.
+    /// Its class; for class objects `java.lang.Class`.
     pub class: String,
     /// The kind of object.
     pub kind: ObjectKind,
-    /// A readable value: text, thread name, size; for a class object the class that it represents.
+    /// A readable value: the text of a string, the name of a thread, the size of a collection; for a class object the
+    /// class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Its shallow size.
     pub shallow: Bytes,
-    /// Its retained size: the bytes that would be freed with it; 0 when it is unreachable.
+    /// Its retained size: the bytes that would be freed with it; 0 if it is unreachable.
     pub retained: Bytes,
 }
 

@@ -32,14 +32,14 @@ impl Default for ObjectOptions {
 /// A field, static field or array element.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slot {
-    /// Class that declares it; empty for elements.
+    /// Class that declares the field; absent for array elements.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub declared_in: String,
-    /// Field name or `[n]`.
+    /// Name of the field, or `[n]` for an array element.
     pub name: String,
-    /// Primitive value as text, `null`, or the readable value of the object.
+    /// The primitive value as text; for a reference `null` or the readable value of the object, empty if it has none.
     pub value: String,
-    /// The object in a reference slot.
+    /// The object that a reference refers to; absent for primitives, for `null`, and if it is not in the dump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
 }
@@ -50,65 +50,65 @@ pub struct Referrer {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// The field of that object that has the reference.
+    /// The field of that object that holds the reference.
     pub field: Option<String>,
 }
 
-/// The class of the object, or the class it stands for.
+/// The class of the object; for a class object, the class that it represents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassFacts {
-    /// Name.
+    /// Name of the class.
     pub name: String,
-    /// Class object.
+    /// Id of the class object.
     pub class_id: Address,
-    /// Superclasses, nearest first.
+    /// Names of its superclasses, the direct one first.
     pub superclasses: Vec<String>,
-    /// Loader.
+    /// Class of the loader with its name, or `<boot>`.
     pub loader: String,
-    /// Loader object.
+    /// Id of the loader; 0 for the boot loader.
     pub loader_id: Address,
-    /// Size of an instance; 0 for arrays.
+    /// Shallow size of an instance; 0 for array classes.
     pub instance_size: Bytes,
-    /// Objects of it.
+    /// Number of objects of the class in the dump, including unreachable ones.
     pub objects: u64,
 }
 
-/// The answer.
+/// Everything about one object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObjectDetails {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// True when a root reaches it.
+    /// True if it is reachable from a GC root.
     pub reachable: bool,
-    /// Kinds of the root records for it.
+    /// Kinds of the root records that refer to it.
     pub roots: Vec<String>,
-    /// Android heap.
+    /// Name of its Android heap; absent in other dumps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<String>,
-    /// Its class; for a class object the class that it represents.
+    /// Its class; for a class object, the class that it represents.
     pub of_class: ClassFacts,
-    /// Text of a string, or of a character array.
+    /// The text of a string or character array; absent for other objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Fields, or elements of an array.
+    /// Its fields, or the elements of an array.
     pub slots: Vec<Slot>,
-    /// Slots that `limit` cut off.
+    /// Number of fields or elements that `limit` cut off.
     pub omitted_slots: u64,
-    /// Static fields, for class objects.
+    /// For a class object: the static fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statics: Vec<Slot>,
-    /// The objects that refer to it.
+    /// Objects that refer to it.
     pub inbound: Vec<Referrer>,
-    /// Total number of objects that refer to it; `null` when that was not looked up.
+    /// Number of all objects that refer to it; `null` if they were not searched.
     pub inbound_count: Option<u64>,
-    /// From the top of the dominator tree down to it.
+    /// The path from the top of the dominator tree down to it; empty if it is unreachable.
     pub dominators: Vec<Step>,
     /// The largest objects that it dominates directly.
     pub dominated: Vec<ObjectRef>,
-    /// Total number of objects that it dominates directly.
+    /// Number of all objects that it dominates directly.
     pub dominated_count: u64,
-    /// The stack that allocated it, if the dump has it.
+    /// The stack that allocated it, innermost frame first; empty if it is not in the dump.
     pub allocated_at: Vec<String>,
 }
 

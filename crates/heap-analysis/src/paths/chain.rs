@@ -5,17 +5,17 @@ use crate::objects::describe::{ObjectRef, describe};
 use heap_graph::{Dominator, Heap, HeapError, ObjIdx, ObjectKind, ObjectView};
 use serde::Serialize;
 
-/// A step of a path. The first one is nearest to the roots.
+/// A step of a path. The first step is nearest to the roots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// The field, static or element of this object that holds the next step: `cache`, `[3]`,
-    /// `<class>`. `null` at the end, and if no single reference leads to the next step (`direct` is false).
+    /// The field, static field or element of this object that holds the next one: `cache`, `[3]`, `<class>`. `null` at
+    /// the end, and if no single reference leads to the next object (`direct` is false).
     pub field: Option<String>,
-    /// False when the next step is held through several other objects, so that only all of them
-    /// together keep it alive.
+    /// False if this object does not refer to the next one itself: several objects below this one together keep the
+    /// next one alive.
     pub direct: bool,
 }
 

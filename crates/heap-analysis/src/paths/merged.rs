@@ -193,9 +193,8 @@ pub struct CommonPoint {
     pub path: Vec<ObjIdx>,
 }
 
-/// MAT's accumulation point of a class suspect (analyzer-features section 6, rule 5): from the
-/// root that holds most of the targets down the common path, while more than `group_ratio` of them
-/// are below and the retained size does not drop.
+/// MAT's accumulation point of a class suspect: from the root that holds most of the targets down the common path, while
+/// more than `group_ratio` of them are below and the retained size does not drop.
 pub fn common_point(
     heap: &Heap,
     targets: &[ObjIdx],
@@ -263,26 +262,26 @@ fn paths_to(
 /// A node of the merged tree, in pre-order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MergedNode {
-    /// Level, from 0 for the objects that are roots.
+    /// Level, from 0 for the roots.
     pub depth: usize,
-    /// The object; if the node is several objects, the one that retains most.
+    /// The object; if the node stands for several objects, the one with the largest retained size.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// How many objects of its class this node is: the objects in the slots of an array are one node, and so are the
-    /// objects that these hold by the same field.
+    /// Number of objects, all of one class, that this node stands for. Objects in the slots of one array are merged
+    /// into one node, and so are the objects that these hold by the same field.
     pub objects: u64,
-    /// Kinds of root, on level 0.
+    /// Kinds of root; only on level 0.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
-    /// The field of the object above that holds this one; `[*]` for any slot of an array.
+    /// The field of the node above that holds this one; `[*]` for any slot of an array.
     pub field: Option<String>,
-    /// How many of the requested objects are reached through here.
+    /// Number of requested objects whose paths lead through this node.
     pub targets: u64,
-    /// The size that those targets retain together: the sum over those that no other of them dominates.
+    /// The size that these objects retain together: the sum over those that no other of them dominates.
     pub targets_retained: Bytes,
-    /// True for one of the requested objects itself.
+    /// True if this is one of the requested objects.
     pub is_target: bool,
-    /// Children that are not in the list.
+    /// Number of child nodes that were left out.
     pub omitted: u64,
 }
 
@@ -293,20 +292,20 @@ fn is_zero(count: &u64) -> bool {
 /// Merged shortest paths to the objects of a class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MergedPaths {
-    /// The class, or classes when several loaders have one of that name.
+    /// Name of the class; it includes all classes of this name if several loaders define it.
     pub class: String,
-    /// Reachable objects of it.
+    /// Number of reachable objects of the class.
     pub objects: u64,
-    /// Number of objects whose paths were searched.
+    /// Number of these objects whose paths were searched.
     pub followed: u64,
-    /// How many of these no path leads to (with the exclusions).
+    /// Number of searched objects to which no path leads without the excluded references.
     pub without_path: u64,
-    /// How many of these are reached only by excluded references.
+    /// Number of objects without a path that excluded references do reach.
     #[serde(skip_serializing_if = "is_zero")]
     pub by_excluded: u64,
-    /// The tree from the roots.
+    /// The merged tree from the roots, in pre-order.
     pub nodes: Vec<MergedNode>,
-    /// Roots that are not in the list.
+    /// Number of roots that were left out.
     pub omitted: u64,
 }
 

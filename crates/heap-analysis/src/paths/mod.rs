@@ -21,7 +21,7 @@ pub struct Exclusions {
     pub soft: bool,
     /// Weak references.
     pub weak: bool,
-    /// Finalizer references.
+    /// Final references: those of the VM to objects that have a `finalize` method.
     pub finalizer: bool,
     /// Phantom references.
     pub phantom: bool,
@@ -92,27 +92,28 @@ pub struct PathOptions {
     pub exclude: Exclusions,
 }
 
-/// A path.
+/// A path from a GC root to an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Path {
-    /// Kinds of the root records of the first object.
+    /// Kinds of the root records that refer to the first object.
     pub roots: Vec<String>,
-    /// From the root to the object.
+    /// The objects from the root to the target.
     pub steps: Vec<Step>,
 }
 
-/// The paths to one object.
+/// The shortest paths from GC roots to one object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Paths {
-    /// The object.
+    /// The object that was requested.
     pub target: crate::objects::describe::ObjectRef,
-    /// References that paths did not use.
+    /// Kinds of references that paths do not use.
     pub exclude: Exclusions,
-    /// False when it is unreachable: then there is no path.
+    /// False if the object is unreachable; then there is no path.
     pub reachable: bool,
-    /// Shortest paths, each from another last object before the common part, shortest first.
+    /// The paths, shortest first. Each starts at another root; where two paths meet, they have the same steps from
+    /// there.
     pub paths: Vec<Path>,
-    /// True when there may be more.
+    /// True if there may be more paths.
     pub more: bool,
 }
 

@@ -14,16 +14,16 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A page of the objects of a set.
+/// A page of the list of a set's objects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Objects {
-    /// The set, as text.
+    /// The set, in the syntax of set expressions.
     pub set: String,
     /// Sums over the whole set.
     pub total: Total,
     /// Number of objects before this page.
     pub offset: u64,
-    /// The page.
+    /// The objects of this page.
     pub rows: Vec<Member>,
 }
 
@@ -33,7 +33,7 @@ pub struct Member {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// If the object has no readable value: the first of its fields that have one, in the order of the dump.
+    /// If the object has no readable value: its first fields with a readable value, in the order of the dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldText>,
 }
@@ -43,7 +43,7 @@ pub struct Member {
 pub struct FieldText {
     /// The name of the field.
     pub name: String,
-    /// A number, or in quotes the readable value of the object that it refers to.
+    /// A number, or the quoted readable value of the object that the field refers to.
     pub value: String,
 }
 
@@ -372,27 +372,28 @@ fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>
 /// The objects of one class that immediately dominate members of a set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DominatorClass {
-    /// Their class; `<roots>` for members that no object dominates.
+    /// Class of the dominators; `<roots>` for members that no object dominates.
     #[serde(flatten)]
     pub key: GroupKey,
     /// Number of dominators.
     pub dominators: u64,
-    /// Members they dominate.
+    /// Number of members that they immediately dominate.
     pub dominated: u64,
-    /// Own size of the dominators.
+    /// Sum of the shallow sizes of the dominators.
     pub shallow: Bytes,
-    /// Own size of the members.
+    /// Sum of the shallow sizes of these members.
     pub dominated_shallow: Bytes,
 }
 
 /// The objects that immediately dominate the members of a set, by class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImmediateDominators {
-    /// The set, as text.
+    /// The set, in the syntax of set expressions.
     pub set: String,
-    /// Classes that were skipped.
+    /// Regular expression of the class names that were skipped: the next dominator above counts instead. `null` if none
+    /// was requested.
     pub skip: Option<String>,
-    /// By class, most members first.
+    /// The classes, those with the most dominated members first.
     pub rows: Vec<DominatorClass>,
 }
 

@@ -188,34 +188,34 @@ fn luhn(text: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// A secret in one text.
+/// A secret that was found in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Secret {
-    /// The rule, or `field NAME`, `key NAME`.
+    /// Name of the rule that found it, or `field NAME` or `key NAME`.
     pub rule: String,
-    /// The array with the text.
+    /// Id of the array that has the text.
     pub object: Address,
-    /// Its class.
+    /// Class of this array.
     pub class: String,
-    /// Its length in characters.
+    /// Length of the text in characters.
     pub length: u64,
-    /// The text, or with secrets hidden its first few characters.
+    /// The text; if secrets are hidden, its first few characters.
     pub text: String,
 }
 
-/// All secrets.
+/// The secrets of a heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Secrets {
-    /// Texts that were searched.
+    /// Number of texts that were searched.
     pub searched: u64,
     /// Number of secrets by rule.
     pub rules: BTreeMap<String, u64>,
-    /// The secrets by rule and object, one per array and rule.
+    /// The secrets by rule and object; each array is listed once per rule.
     pub found: Vec<Secret>,
-    /// Secrets that were left out.
+    /// Number of secrets that were left out.
     pub omitted: u64,
-    /// Texts with the name or form of a secret that are tokens, by which `tenure redact` has replaced it: they are not
-    /// listed.
+    /// Number of texts that look like secrets but are tokens that `tenure redact` has put in place of the originals.
+    /// They are not listed.
     pub tokens: u64,
 }
 

@@ -29,44 +29,44 @@ pub struct StringOptions {
     pub holders: bool,
 }
 
-/// A string that matched.
+/// A string that matches the pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoundString {
-    /// The string.
+    /// Id of the string.
     pub object: Address,
-    /// Its text.
+    /// Text of the string.
     pub text: String,
-    /// Own size.
+    /// Its shallow size.
     pub shallow: Bytes,
     /// Its retained size.
     pub retained: Bytes,
 }
 
-/// Strings that match a pattern, in id order.
+/// Strings that match a pattern, ordered by id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FoundStrings {
     /// The pattern.
     pub pattern: String,
-    /// The matches.
+    /// The strings that match.
     pub rows: Vec<FoundString>,
-    /// Number of all matches.
+    /// Number of all strings that match.
     pub matches: u64,
-    /// Strings that were examined.
+    /// Number of strings that were examined.
     pub strings: u64,
 }
 
-/// A field that holds strings.
+/// A field that holds copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
     /// `Class.field`; the class alone for array elements.
     pub field: String,
     /// Number of references to the copies.
     pub count: u64,
-    /// What the copies that it refers to waste; a copy that two fields hold counts for both.
+    /// Bytes that the copies in this field waste; a copy that two fields hold counts for both.
     pub bytes: Bytes,
 }
 
-/// Equal strings.
+/// Strings with the same text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Duplicate {
     /// The text, shortened.
@@ -75,31 +75,31 @@ pub struct Duplicate {
     pub length: u64,
     /// Number of strings with this text.
     pub count: u64,
-    /// Bytes of all of them, with their arrays.
+    /// Bytes of all these strings, including their arrays.
     pub bytes: Bytes,
-    /// Bytes that one copy instead of all would free.
+    /// Bytes that would be saved if there were only one such string.
     pub wasted: Bytes,
-    /// The fields that hold them, most copies first.
+    /// The fields that hold these strings, those with the most copies first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
-    /// Id of one of them.
+    /// Id of one of these strings.
     pub example: Address,
 }
 
-/// Equal strings of the heap, the most wasteful first.
+/// Strings that occur more than once, those that waste the most bytes first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Duplicates {
-    /// Strings that were examined.
+    /// Number of strings that were examined.
     pub strings: u64,
-    /// Different texts.
+    /// Number of different texts.
     pub distinct: u64,
-    /// Bytes of all strings, with their arrays.
+    /// Bytes of all strings, including their arrays.
     pub bytes: Bytes,
-    /// Bytes wasted on copies.
+    /// Bytes that would be saved if each text had only one string.
     pub wasted: Bytes,
-    /// The rows.
+    /// A row for each text that several strings have.
     pub rows: Vec<Duplicate>,
-    /// Rows that were left out.
+    /// Number of rows that were left out.
     pub omitted_rows: u64,
 }
 

@@ -45,35 +45,35 @@ impl Default for ClassPathOptions {
     }
 }
 
-/// Objects of one path.
+/// A node of the tree: objects with the same classes above them in the dominator tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassPath {
-    /// Index of the parent node; `null` at the top.
+    /// Index of the parent node in the list; `null` at the top.
     pub parent: Option<u32>,
-    /// Class, `class X`, thread with its name, [`SMALLER`] or [`DEEPER`].
+    /// Name of the class, `class X`, a thread with its name, [`SMALLER`] or [`DEEPER`].
     pub name: String,
-    /// Number of objects; for the folded nodes, of their topmost objects.
+    /// Number of objects; for [`SMALLER`] and [`DEEPER`] only the topmost ones.
     pub objects: u64,
-    /// Sizes of the objects of this node alone.
+    /// Bytes of this node, without its child nodes.
     pub own: Bytes,
-    /// Their retained size.
+    /// Bytes of this node with its child nodes.
     pub retained: Bytes,
 }
 
-/// The tree.
+/// The dominator tree, merged by class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassPaths {
-    /// Size of the reachable heap: the sum of the own sizes of all nodes.
+    /// Size of the reachable heap, which is the sum of the own sizes of all nodes.
     pub total: Bytes,
-    /// The smallest retained size of a node of its own.
+    /// The smallest retained size for which objects get their own node.
     pub least: Bytes,
-    /// Most levels.
+    /// Maximum number of levels.
     pub depth: usize,
-    /// How much of the heap is in nodes [`SMALLER`].
+    /// Bytes of the heap in [`SMALLER`] nodes.
     pub smaller: Bytes,
-    /// How much of the heap is in nodes [`DEEPER`].
+    /// Bytes of the heap in [`DEEPER`] nodes.
     pub deeper: Bytes,
-    /// The nodes in pre-order, siblings largest first.
+    /// The nodes in pre-order; siblings are ordered by size, largest first.
     pub nodes: Vec<ClassPath>,
 }
 

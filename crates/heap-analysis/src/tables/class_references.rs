@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// References of one field of one class to objects of one class.
+/// The references from one field of one class to objects of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassReference {
     /// The class of the objects that refer; `java.lang.Class` for class objects.
@@ -20,7 +20,7 @@ pub struct ClassReference {
     pub kind: &'static str,
     /// The class of the objects referred to.
     pub to: ClassIdx,
-    /// References.
+    /// Number of references.
     pub count: u64,
 }
 

@@ -28,32 +28,32 @@ impl Default for TreeOptions {
     }
 }
 
-/// A node. The list is in pre-order, so `depth` gives the shape.
+/// A node of the dominator tree. The list is in pre-order, so `depth` determines the tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TreeNode {
-    /// Level, from 0.
+    /// Level in the tree, from 0.
     pub depth: usize,
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Share of the reachable heap that it retains, 0 to 1.
+    /// Its retained size as a share of the reachable heap, 0 to 1.
     pub share: f64,
-    /// Number of objects it dominates directly.
+    /// Number of objects that it dominates directly.
     pub dominated: u64,
-    /// Number of these objects that are not in the list because of `top`; all of them at the last level.
+    /// Number of these objects that were left out: those beyond `top`, and all of them on the last level.
     pub omitted: u64,
 }
 
-/// Part of a dominator tree.
+/// A part of the dominator tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DominatorTree {
-    /// Size of the whole reachable heap.
+    /// Size of the reachable heap.
     pub total: Bytes,
-    /// Number of objects directly below the start.
+    /// Number of objects directly below the object at which this part starts (or at the top of the tree).
     pub dominated: u64,
-    /// Number of these objects that are not in the list.
+    /// Number of these objects that were left out.
     pub omitted: u64,
-    /// Nodes in pre-order.
+    /// The nodes in pre-order.
     pub nodes: Vec<TreeNode>,
 }
 
@@ -100,7 +100,7 @@ pub fn tree(heap: &Heap, options: &TreeOptions) -> DominatorTree {
     }
 }
 
-/// Objects at the top of the dominator tree, grouped.
+/// A group of objects at the top of the dominator tree, which no other object dominates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DominatorGroup {
     /// The group.
@@ -108,24 +108,24 @@ pub struct DominatorGroup {
     pub key: GroupKey,
     /// Number of objects of the group at the top of the tree.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// Their retained size.
+    /// Sum of their retained sizes.
     pub retained: Bytes,
-    /// Share of the reachable heap, 0 to 1.
+    /// Their retained size as a share of the reachable heap, 0 to 1.
     pub share: f64,
 }
 
-/// Groups, largest first.
+/// The objects at the top of the dominator tree in groups, largest first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DominatorGroups {
-    /// Grouping.
+    /// How objects are grouped.
     pub by: GroupBy,
-    /// Size of the whole reachable heap.
+    /// Size of the reachable heap.
     pub total: Bytes,
     /// The groups.
     pub rows: Vec<DominatorGroup>,
-    /// Groups that `top` cut off.
+    /// Number of groups that `top` cut off.
     pub omitted_rows: u64,
 }
 

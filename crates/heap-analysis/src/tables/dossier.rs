@@ -36,33 +36,33 @@ impl Default for DossierOptions {
     }
 }
 
-/// The report's content.
+/// The contents of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dossier {
-    /// The file.
+    /// Facts about the file.
     pub facts: Facts,
-    /// Suspects.
+    /// Leak suspects.
     pub leaks: Leaks,
-    /// Classes.
+    /// The histogram by class.
     pub histogram: Histogram,
-    /// Biggest consumers.
+    /// The largest objects, classes, loaders and packages.
     pub consumers: Consumers,
-    /// Top of the dominator tree.
+    /// The top of the dominator tree.
     pub dominators: DominatorTree,
-    /// The tree as areas.
+    /// The dominator tree as a map of areas.
     pub treemap: Treemap,
-    /// Threads.
+    /// The threads with their stacks.
     pub threads: Threads,
-    /// Roots.
+    /// The GC roots.
     pub roots: Roots,
-    /// Loaders.
+    /// The class loaders.
     pub loaders: Loaders,
-    /// Garbage.
+    /// The unreachable objects.
     pub unreachable: Unreachable,
-    /// System properties, if they were requested.
+    /// System properties; absent unless they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub properties: Option<Properties>,
-    /// State of the file.
+    /// Checks of the file and damage found in it.
     pub verdict: Verdict,
 }
 

@@ -11,18 +11,18 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupBy {
-    /// Exact class, one group per class id.
+    /// By class; each class id is a group.
     #[default]
     Class,
-    /// Every class an object is an instance of; groups overlap.
+    /// By class and all superclasses: an object is in the group of each of them, so groups overlap.
     Superclass,
-    /// Defining loader of the class.
+    /// By the loader that defined the class.
     Loader,
-    /// Package of the class.
+    /// By the package of the class.
     Package,
-    /// Android heap (app, zygote, image).
+    /// By Android heap (`app`, `zygote`, `image`).
     Heap,
-    /// Allocation stack.
+    /// By allocation stack.
     Site,
 }
 
@@ -41,12 +41,12 @@ pub enum GroupKey {
     Loader {
         /// Class of the loader with its name, or `<boot>`.
         loader: String,
-        /// The loader object, 0 for the boot loader.
+        /// Id of the loader; 0 for the boot loader.
         object: Address,
     },
     /// A package.
     Package {
-        /// Name of the package, empty for the unnamed one.
+        /// Name of the package; empty for the unnamed package.
         package: String,
     },
     /// An Android heap.
@@ -56,7 +56,7 @@ pub enum GroupKey {
     },
     /// An allocation site.
     Site {
-        /// Trace serial.
+        /// Trace serial in the dump.
         trace: u32,
         /// Frames, innermost first.
         frames: Vec<String>,

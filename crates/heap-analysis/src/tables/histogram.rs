@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// By which column rows are ordered, largest first (names: A to Z).
+/// The column by which rows are sorted, largest first (names from A to Z).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SortBy {
@@ -46,7 +46,7 @@ pub struct HistogramOptions {
     pub empty: bool,
 }
 
-/// A row.
+/// A group of objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HistogramRow {
     /// The group.
@@ -56,39 +56,38 @@ pub struct HistogramRow {
     pub objects: u64,
     /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// The size that they retain together, if it was computed.
+    /// The size that they retain together; absent if it was not computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained: Option<Bytes>,
 }
 
-/// Sums of all rows that matched, shown or not.
+/// Sums over all rows that match, including those that were left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Total {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
 }
 
-/// The histogram.
+/// Objects counted in groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Histogram {
-    /// Grouping.
+    /// How objects are grouped.
     pub by: GroupBy,
-    /// True when unreachable objects are counted too.
+    /// True if unreachable objects are included.
     pub all_objects: bool,
-    /// Rows in the requested order.
+    /// The rows in the requested order.
     pub rows: Vec<HistogramRow>,
-    /// Number of matching rows before these.
+    /// Number of matching rows before this page.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped_rows: u64,
     /// Number of matching rows that `top` cut off.
     pub omitted_rows: u64,
-    /// Size of the reachable heap, of which retained sizes are shares; 0 when it is not known.
+    /// Size of the reachable heap, for shares of the retained sizes; 0 if it is unknown.
     pub heap_shallow: Bytes,
-    /// Sums over all matching rows; of classes and superclasses without a filter, of all objects.
-    /// (Overlapping groups count an object once; in the plain model, whose rows are those of the
-    /// reference reader, class objects belong to no row.)
+    /// Sums over all matching rows. Without a filter, classes and superclasses have the sums over all objects instead,
+    /// because groups of superclasses overlap and the rows of `--layout plain` do not include class objects.
     pub total: Total,
 }
 

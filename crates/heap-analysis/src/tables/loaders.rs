@@ -9,48 +9,48 @@ use hprof::{Bytes, ObjectId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A loader.
+/// A class loader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loader {
     /// Class of the loader with its name, or `<boot>`.
     pub loader: String,
-    /// The loader object, 0 for the boot loader.
+    /// Id of the loader; 0 for the boot loader.
     pub object: Address,
-    /// Classes it defined.
+    /// Number of classes that it defined.
     pub classes: u64,
-    /// Reachable objects of those classes, and their class objects.
+    /// Number of reachable objects of these classes, including the class objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub shallow: Bytes,
-    /// The size that all of them retain together, as in the histogram by loader and in `top`.
+    /// The size that they retain together, as in the histogram by loader and in `top`; `null` if none is reachable.
     pub retained: Option<Bytes>,
     /// Retained size of the loader object; `null` for the boot loader.
     pub loader_retained: Option<Bytes>,
-    /// True when no root reaches it, although its classes are still in the dump.
+    /// True if the loader is unreachable, although its classes are still in the dump.
     pub unreachable: bool,
 }
 
-/// A class name that several loaders have defined.
+/// A class name that several loaders define.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DuplicateClass {
-    /// The name.
+    /// Name of the class.
     pub class: String,
-    /// Number of classes with that name.
+    /// Number of classes with this name.
     pub count: u64,
     /// Number of their reachable objects.
     pub objects: u64,
-    /// The loaders.
+    /// Ids of the loaders, one for each class.
     pub loaders: Vec<Address>,
 }
 
-/// The answer.
+/// The class loaders of a heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loaders {
-    /// Loaders, most retained first.
+    /// The loaders, those that retain most first.
     pub loaders: Vec<Loader>,
-    /// Duplicate classes, most frequent first.
+    /// Class names that several loaders define, those with the most classes first.
     pub duplicates: Vec<DuplicateClass>,
-    /// Number of all duplicate names.
+    /// Number of all such names.
     pub duplicate_names: u64,
 }
 

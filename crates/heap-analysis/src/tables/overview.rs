@@ -33,47 +33,48 @@ impl Default for OverviewOptions {
 pub struct Facts {
     /// Version string of the file.
     pub format: String,
-    /// Width of ids.
+    /// Width of ids in bytes.
     pub id_size: u32,
-    /// Milliseconds since 1970.
+    /// When the dump was written, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// Bytes of the decoded file.
+    /// Size of the file in bytes, decompressed.
     pub bytes: u64,
-    /// Version of the JVM, from its system properties.
+    /// Version of the JVM, from its system properties; absent if the dump does not have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jvm: Option<String>,
     /// Objects by kind.
     pub objects: ObjectCounts,
-    /// Reachable objects.
+    /// Number of reachable objects.
     pub reachable_objects: u64,
-    /// Size of the reachable objects.
+    /// Sum of their shallow sizes.
     pub reachable_shallow: Bytes,
-    /// Size of all objects.
+    /// Sum of the shallow sizes of all objects.
     pub shallow: Bytes,
     /// Number of classes in the dump.
     pub classes: u64,
-    /// Number of loaders, the boot loader included.
+    /// Number of class loaders, including the boot loader.
     pub loaders: u64,
     /// Number of threads.
     pub threads: u64,
     /// Number of root records.
     pub roots: u64,
-    /// Parked virtual threads whose stacks the dump does not have: objects that only those hold count as unreachable.
+    /// Number of parked virtual threads whose stacks are not in the dump. Objects that only these stacks refer to count
+    /// as unreachable.
     pub parked_virtual_threads: u64,
 }
 
-/// The first screen.
+/// The first screen about a dump.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overview {
-    /// The file.
+    /// Facts about the file.
     pub facts: Facts,
-    /// Classes by retained size.
+    /// Classes by retained size, largest first.
     pub classes: Histogram,
-    /// Objects at the top of the dominator tree.
+    /// The largest objects at the top of the dominator tree.
     pub objects: Vec<BigObject>,
-    /// Suspects.
+    /// The first leak suspects.
     pub leaks: Leaks,
-    /// Suspects that were left out.
+    /// Number of suspects that were left out.
     pub omitted_suspects: u64,
 }
 

@@ -19,14 +19,14 @@ pub struct Property {
     pub value: String,
 }
 
-/// What was found.
+/// System properties and environment variables in a heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Properties {
-    /// The `java.util.Properties` object that `System.getProperties` returns; 0 if not found.
+    /// Id of the `java.util.Properties` object that `System.getProperties` returns; 0 if it was not found.
     pub object: Address,
-    /// System properties by name.
+    /// The system properties, by name.
     pub properties: Vec<Property>,
-    /// Environment variables by name.
+    /// The environment variables, by name.
     pub environment: Vec<Property>,
 }
 

@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What to include.
+/// Which roots to list.
 #[derive(Clone, Debug)]
 pub struct RootOptions {
     /// Only roots of this kind.
     pub kind: Option<HeapTag>,
-    /// The most classes and objects per kind.
+    /// Maximum number of classes and of objects per kind.
     pub top: usize,
 }
 
@@ -34,42 +34,44 @@ pub fn kind_named(name: &str) -> Result<HeapTag, String> {
         })
 }
 
-/// Roots of one kind and class.
+/// The root objects of one kind and class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RootClass {
-    /// Class of the objects; `class X` never appears, class objects are `java.lang.Class`.
+    /// Their class; class objects are listed as `java.lang.Class`, never as `class X`.
     pub class: String,
     /// Number of objects.
     pub objects: u64,
-    /// Sum of what each retains (they may overlap only through other kinds).
+    /// Sum of their retained sizes. The retained size of a thread includes its local variables, which are roots of
+    /// other kinds.
     pub retained: Bytes,
 }
 
-/// Roots of one kind.
+/// The roots of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RootKind {
     /// Name of the kind.
     pub kind: String,
-    /// Number of records.
+    /// Number of root records.
     pub records: u64,
-    /// Number of different objects.
+    /// Number of objects that they refer to; each counts once.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of the shallow sizes of these objects.
     pub shallow: Bytes,
-    /// Sum of what those of them retain that nothing else dominates.
+    /// Sum of the retained sizes of these objects. The retained size of a thread includes its local variables, which
+    /// are roots of other kinds.
     pub retained: Bytes,
-    /// By class, largest first.
+    /// The objects by class, the largest retained size first.
     pub classes: Vec<RootClass>,
-    /// The largest objects.
+    /// The objects with the largest retained sizes.
     pub largest: Vec<ObjectRef>,
 }
 
-/// All roots.
+/// The GC roots of a heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Roots {
-    /// By kind, in the order of their names.
+    /// The kinds of roots, ordered by name.
     pub kinds: Vec<RootKind>,
-    /// Records whose object is not in the dump.
+    /// Number of root records whose object is not in the dump.
     pub dangling: u64,
 }
 

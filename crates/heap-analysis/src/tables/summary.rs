@@ -5,16 +5,16 @@ use hprof::Bytes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Reachable objects.
+/// Sums over the reachable objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reachable {
-    /// Number.
+    /// Number of objects.
     pub objects: u64,
     /// Sum of their shallow sizes.
     pub shallow: Bytes,
 }
 
-/// An Android heap.
+/// Sums over the objects of an Android heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AndroidHeap {
     /// Number of objects.
@@ -23,41 +23,41 @@ pub struct AndroidHeap {
     pub shallow: Bytes,
 }
 
-/// The numbers of a dump.
+/// Totals of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileSummary {
-    /// Version string.
+    /// Version string of the file.
     pub format: String,
     /// Width of ids in bytes.
     pub id_size: u32,
-    /// Milliseconds since 1970.
+    /// When the dump was written, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// Bytes of the decoded file.
+    /// Size of the file in bytes, decompressed.
     pub bytes: u64,
-    /// Which snapshot of the file, from 1.
+    /// Number of this snapshot in the file, from 1.
     pub snapshot: u32,
     /// Number of snapshots in the file.
     pub snapshots: u32,
-    /// Top-level records by name.
+    /// Number of top-level records, by the name of their tag.
     pub records: BTreeMap<String, u64>,
-    /// Sub-records by tag.
+    /// Number of sub-records of the snapshot, by tag (`0x21`).
     pub sub_records: BTreeMap<String, u64>,
-    /// Root records by kind.
+    /// Number of root records by kind.
     pub gc_roots: BTreeMap<String, u64>,
-    /// Root records whose object is not in the dump.
+    /// Number of root records whose object is not in the dump.
     pub dangling_roots: u64,
-    /// Object ids that occur more than once.
+    /// Number of object ids that occur more than once; only the first object with an id counts.
     pub duplicate_objects: u64,
     /// Objects by kind.
     pub objects: ObjectCounts,
-    /// Size of all objects.
+    /// Sum of the shallow sizes of all objects.
     pub shallow: Bytes,
-    /// The objects that roots reach.
+    /// The objects that are reachable from GC roots.
     pub reachable: Reachable,
-    /// Android heaps.
+    /// Android heaps by name; absent if the dump has none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub heaps: BTreeMap<String, AndroidHeap>,
-    /// Parked virtual threads whose stacks the dump does not have.
+    /// Number of parked virtual threads whose stacks are not in the dump.
     pub parked_virtual_threads: u64,
     /// Bytes that belong to no readable record.
     pub skipped_bytes: u64,

@@ -28,15 +28,15 @@ impl Default for ThreadOptions {
     }
 }
 
-/// A frame with what its locals hold.
+/// A frame of a stack with the objects in its local variables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StackFrame {
-    /// `a.B.run(B.java:12)`.
+    /// The frame as in a stack trace: `a.B.run(B.java:12)`.
     pub frame: String,
-    /// Objects that only this thread's root records for this frame name, largest first.
+    /// Objects that local variables of this frame refer to, largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locals: Vec<ObjectRef>,
-    /// Locals that were left out.
+    /// Number of such objects that were left out.
     pub omitted: u64,
 }
 
@@ -45,58 +45,60 @@ pub struct StackFrame {
 pub struct Thread {
     /// Its name; empty when the dump does not contain it.
     pub name: String,
-    /// Its object, 0 when that is not in the dump.
+    /// Id of the thread object; 0 if it is not in the dump.
     pub object: Address,
-    /// Its class.
+    /// Class of the thread object; empty if it is not in the dump.
     pub class: String,
-    /// Thread serial, 0 for virtual threads that no root names.
+    /// Thread serial in the dump; 0 for virtual threads to which no root refers.
     pub serial: u32,
-    /// True for a daemon.
+    /// True for a daemon thread.
     pub daemon: bool,
     /// True for a virtual thread.
     pub is_virtual: bool,
-    /// Own size.
+    /// Shallow size of the thread object.
     pub shallow: Bytes,
-    /// What only this thread keeps alive, including by its local variables (without them under `--layout plain`).
+    /// Bytes that only this thread keeps alive, including those that its local variables keep alive (without these
+    /// under `--layout plain`).
     pub retained: Bytes,
     /// The part of `retained` that only its local variables keep alive.
     pub locals_retained: Bytes,
-    /// Sum of what its local variables keep alive together with other threads or roots. It is in no thread's
-    /// `retained`, and counts here for each of these threads. Under `--layout plain`, all that its local variables
+    /// Bytes that its local variables keep alive together with other threads or roots. They are in no thread's
+    /// `retained`, and count here for each of these threads. Under `--layout plain`: all bytes that its local variables
     /// keep alive.
     pub shared_retained: Bytes,
-    /// The stack, innermost frame first.
+    /// Its stack, innermost frame first.
     pub stack: Vec<StackFrame>,
-    /// Objects that belong to the thread but to no frame (JNI locals of the base, for example).
+    /// Objects that the thread refers to from its stack, but from no known frame, such as JNI local references of
+    /// native code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_locals: Vec<ObjectRef>,
 }
 
-/// Virtual threads with the same stack.
+/// Virtual threads that have the same stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VirtualGroup {
-    /// Number of threads.
+    /// Number of these threads.
     pub threads: u64,
     /// The size that they retain together.
     pub retained: Bytes,
-    /// The stack, innermost frame first; empty when the dump does not have it.
+    /// The stack, innermost frame first; empty if it is not in the dump.
     pub stack: Vec<String>,
-    /// Names and objects of the largest.
+    /// The threads with the largest retained sizes.
     pub largest: Vec<ObjectRef>,
 }
 
-/// All threads.
+/// The threads of a heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Threads {
-    /// Platform threads, largest first.
+    /// Platform threads, the largest retained size first.
     pub threads: Vec<Thread>,
-    /// Platform threads that were left out.
+    /// Number of platform threads that were left out.
     pub omitted: u64,
-    /// Virtual threads by stack, largest group first.
+    /// Virtual threads grouped by stack, the largest group first.
     pub virtual_groups: Vec<VirtualGroup>,
     /// Number of virtual threads.
     pub virtual_threads: u64,
-    /// Parked virtual threads whose stacks the dump does not have.
+    /// Number of parked virtual threads whose stacks are not in the dump.
     pub virtual_without_stack: u64,
 }
 

@@ -1,5 +1,5 @@
 //! The biggest consumers: objects at the top of the dominator tree, and the same by class, loader
-//! and package, each above a share of the heap (analyzer-features section 6, top consumers).
+//! and package, each above a share of the heap.
 
 use crate::objects::describe::{ObjectRef, describe};
 use crate::tables::dominators::{DominatorGroup, by_group};
@@ -28,31 +28,32 @@ impl Default for TopOptions {
     }
 }
 
-/// A big object.
+/// An object at the top of the dominator tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BigObject {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Share of the reachable heap that it retains.
+    /// Its retained size as a share of the reachable heap, 0 to 1.
     pub share: f64,
 }
 
-/// The consumers.
+/// What retains more than a threshold of the heap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Consumers {
     /// Size of the reachable heap.
     pub total: Bytes,
-    /// The threshold in percent.
+    /// The threshold as a percentage of the reachable heap.
     pub threshold: f64,
-    /// Big objects.
+    /// Single objects above the threshold.
     pub objects: Vec<BigObject>,
-    /// Big classes.
+    /// Classes above the threshold.
     pub classes: Vec<DominatorGroup>,
-    /// Big loaders, with all reachable objects of their classes and what these retain together (as in `loaders` and
-    /// the histogram; the other rows count objects at the top of the dominator tree).
+    /// Class loaders above the threshold, with all reachable objects of their classes and the size that these retain
+    /// together, as in `loaders` and the histogram. Classes and packages count only objects at the top of the dominator
+    /// tree.
     pub loaders: Vec<DominatorGroup>,
-    /// Big packages.
+    /// Packages above the threshold.
     pub packages: Vec<DominatorGroup>,
 }
 

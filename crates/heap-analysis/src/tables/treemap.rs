@@ -9,34 +9,34 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A node of the map.
+/// An area of the map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Area {
-    /// Index of the parent area; `null` at the top.
+    /// Index of the parent area in the list; `null` at the top.
     pub parent: Option<u32>,
-    /// The object; `null` if the area is many small ones.
+    /// Id of the object; `null` if the area stands for several small objects.
     pub object: Option<Address>,
-    /// Number of objects in the area, without those that they dominate.
+    /// Number of objects that the area stands for, without those that they dominate.
     pub objects: u64,
-    /// Class or `class X`; empty for small objects of several classes.
+    /// Name of the class, or `class X` for a class object; empty for small objects of several classes.
     pub name: String,
-    /// Readable value.
+    /// Readable value of the object; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Package of the class, for the colour.
+    /// Package of the class, which determines the colour.
     pub package: String,
-    /// Own size.
+    /// Shallow size of these objects.
     pub shallow: Bytes,
-    /// Retained size: the area.
+    /// Retained size of these objects, which determines the size of the area.
     pub retained: Bytes,
 }
 
-/// A map.
+/// The dominator tree, or the part below an object, as a map of areas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Treemap {
-    /// Size of the reachable heap.
+    /// Size of the reachable heap; for the part below an object, its retained size.
     pub total: Bytes,
-    /// Areas; parents come before their children, siblings largest first.
+    /// The areas. A parent comes before its children; siblings are ordered by size, largest first.
     pub areas: Vec<Area>,
 }
 

@@ -6,18 +6,19 @@ use heap_graph::{ClassIdx, Heap};
 use hprof::Bytes;
 use serde::Serialize;
 
-/// The garbage by class.
+/// The unreachable objects by class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unreachable {
-    /// Rows, largest first.
+    /// A row for each class, largest first.
     pub rows: Vec<HistogramRow>,
-    /// Rows that were left out.
+    /// Number of rows that were left out.
     pub omitted_rows: u64,
     /// Sums over all unreachable objects.
     pub total: Total,
-    /// Share of all objects' size, 0 to 1.
+    /// Their size as a share of all objects, 0 to 1.
     pub share: f64,
-    /// Parked virtual threads whose stacks the dump does not have: objects that only those hold are in the rows.
+    /// Number of parked virtual threads whose stacks are not in the dump. Objects that only these stacks refer to are
+    /// in the rows, although they may be live.
     pub parked_virtual_threads: u64,
 }
 

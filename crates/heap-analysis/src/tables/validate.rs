@@ -5,16 +5,16 @@ use heap_graph::{Heap, Summary};
 use hprof::DamageKind;
 use serde::Serialize;
 
-/// One finding.
+/// Damage or another finding at one place of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Offset in the decoded file.
+    /// Offset in the decompressed file, in bytes.
     pub offset: u64,
-    /// The record.
+    /// Name of the record at this place.
     pub record: String,
-    /// The kind of damage.
+    /// The kind of finding.
     pub kind: DamageKind,
-    /// What is wrong.
+    /// The finding as a sentence.
     pub message: String,
 }
 
@@ -25,22 +25,22 @@ pub struct Check {
     pub what: &'static str,
     /// True when the check passed.
     pub ok: bool,
-    /// Number of violations.
+    /// Number of violations; 0 if the check passed.
     pub count: u64,
 }
 
-/// The verdict.
+/// The state of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// True when nothing is damaged.
+    /// True if nothing is damaged.
     pub whole: bool,
-    /// Bytes that no record claims.
+    /// Bytes that belong to no readable record.
     pub skipped_bytes: u64,
     /// The checks.
     pub checks: Vec<Check>,
-    /// Damage and notes by offset.
+    /// Damage and other findings, by offset.
     pub findings: Vec<Finding>,
-    /// Findings that were only counted.
+    /// Number of findings that are not in the list.
     pub omitted_findings: u64,
 }
 

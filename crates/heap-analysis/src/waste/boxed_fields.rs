@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 /// Classes that come with the JDK.
 const OF_THE_JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
-/// A field that is never null and always a box of one class.
+/// A field that holds a boxed primitive of one class in every instance and is never null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoxedField {
-    /// The class that declares it.
+    /// The class that declares the field.
     pub class: String,
     /// Name of the field.
     pub field: String,
-    /// The box class, `java.lang.Integer`.
+    /// The class of the boxes, such as `java.lang.Integer`.
     pub holds: String,
-    /// The primitive type that it could have, `int`.
+    /// The primitive type that the field could have instead, such as `int`.
     pub primitive: &'static str,
-    /// Instances that have it, those of subclasses too.
+    /// Number of instances that have the field, including those of subclasses.
     pub instances: u64,
-    /// Boxes that nothing but these instances keeps.
+    /// Number of boxes that only the instance with the field keeps alive.
     pub boxes: u64,
-    /// Size of the boxes, minus the additional size of the primitive over the reference.
+    /// Size of these boxes, less the bytes by which the primitive is wider than the reference.
     pub wasted: Bytes,
 }
 

@@ -13,33 +13,33 @@ use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// Boxed numbers of one class.
+/// Boxed primitives of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoxedRow {
-    /// `java.lang.Integer` and so on.
+    /// The class, such as `java.lang.Integer`.
     pub class: String,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub bytes: Bytes,
-    /// Different values.
+    /// Number of different values.
     pub distinct: u64,
-    /// Bytes that one object per value would save.
+    /// Bytes that would be saved if each value had only one object.
     pub wasted: Bytes,
 }
 
 /// A field that is null or zero in every instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZeroField {
-    /// The class that declares it.
+    /// The class that declares the field.
     pub class: String,
     /// Name of the field.
     pub field: String,
     /// Type of the field.
     pub kind: &'static str,
-    /// Instances that have it, those of subclasses too.
+    /// Number of instances that have the field, including those of subclasses.
     pub instances: u64,
-    /// Its width times the instances: the most that could be saved, without alignment.
+    /// Width of the field times the number of instances: an upper limit of the savings, because alignment is ignored.
     pub wasted: Bytes,
 }
 

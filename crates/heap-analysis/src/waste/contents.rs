@@ -4,54 +4,54 @@ use heap_graph::Heap;
 use hprof::{BasicType, Bytes, IdSize};
 use serde::Serialize;
 
-/// Primitive arrays of one type. Arrays whose contents the producer left out are only counted.
+/// Primitive arrays of one type. If the dump was written without array contents, only their number and size are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ArrayContents {
-    /// The array type, `byte[]`.
+    /// The array type, such as `byte[]`.
     pub class: String,
-    /// Arrays.
+    /// Number of arrays.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub bytes: Bytes,
-    /// Arrays of length 0.
+    /// Number of arrays of length 0.
     pub zero_length: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub zero_length_bytes: Bytes,
-    /// Arrays with at least one element, all of them 0.
+    /// Number of arrays that have elements, all of them 0.
     pub all_zero: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub all_zero_bytes: Bytes,
-    /// Arrays with two or more elements, all of them the same value that is not 0.
+    /// Number of arrays that have two or more elements, all with the same value other than 0.
     pub constant: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub constant_bytes: Bytes,
-    /// Arrays of which at least the last half is 0, but not all.
+    /// Number of half-empty arrays: the second half is 0, but not the whole array.
     pub zero_tail: u64,
-    /// Bytes that arrays without that tail would save.
+    /// Bytes that would be saved if these arrays ended with their last element that is not 0.
     pub zero_tail_bytes: Bytes,
-    /// char, short, int and long arrays, not all 0, whose elements fit half the width (chars
-    /// below 256; whole numbers by sign extension).
+    /// Number of `char`, `short`, `int` and `long` arrays whose values all fit a type of half the width (for `char`:
+    /// values below 256), and are not all 0.
     pub narrow: u64,
-    /// Bytes that arrays of half the width would save.
+    /// Bytes that would be saved if these arrays had that type.
     pub narrow_bytes: Bytes,
 }
 
 /// Arrays of references.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ObjectArrays {
-    /// Arrays.
+    /// Number of arrays.
     pub objects: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub bytes: Bytes,
-    /// Arrays of length 0.
+    /// Number of arrays of length 0.
     pub zero_length: u64,
-    /// Arrays with at least one element, all of them null.
+    /// Number of arrays that have elements, all of them null.
     pub all_null: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub all_null_bytes: Bytes,
-    /// Elements of all arrays.
+    /// Number of elements of all arrays.
     pub elements: u64,
-    /// Elements that are null.
+    /// Number of these elements that are null.
     pub nulls: u64,
 }
 

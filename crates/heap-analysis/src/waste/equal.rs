@@ -15,33 +15,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A group of equal objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EqualRow {
-    /// Their class.
+    /// Class of the objects.
     pub class: String,
     /// Number of equal objects.
     pub count: u64,
-    /// Their shallow size.
+    /// Sum of their shallow sizes.
     pub bytes: Bytes,
-    /// The size of all copies but one.
+    /// Bytes that would be saved if there were only one of them.
     pub wasted: Bytes,
     /// Id of the first of them.
     pub example: Address,
-    /// The readable value of that object.
+    /// The readable value of that object; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// Groups of equal objects, the most wasteful first.
+/// Groups of equal objects, those that waste the most bytes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Equals {
-    /// Objects that have an equal one.
+    /// Number of objects that are equal to another one.
     pub objects: u64,
-    /// Groups of them.
+    /// Number of groups.
     pub distinct: u64,
-    /// Bytes that the copies waste.
+    /// Bytes that would be saved if each group had only one object.
     pub wasted: Bytes,
-    /// The rows.
+    /// A row for each group.
     pub rows: Vec<EqualRow>,
-    /// Rows that were left out.
+    /// Number of rows that were left out.
     pub omitted_rows: u64,
 }
 

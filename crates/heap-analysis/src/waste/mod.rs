@@ -71,50 +71,50 @@ impl Default for WasteOptions {
 /// One kind of waste.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasteKind {
-    /// Its name, which is the name of a field of [`Waste`].
+    /// Name of the kind, which is the name of a field of [`Waste`].
     pub kind: &'static str,
-    /// Objects (or, for fields, instances) concerned.
+    /// Number of objects that waste memory in this way; for fields, number of instances.
     pub objects: u64,
     /// Bytes that the program could save.
     pub wasted: Bytes,
 }
 
-/// What could be saved.
+/// Memory that the program could save, by kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waste {
-    /// Shallow size of the objects that were examined.
+    /// Sum of the shallow sizes of the objects that were examined.
     pub shallow: Bytes,
-    /// All kinds, the largest savings first.
+    /// All kinds, those with the largest savings first.
     pub kinds: Vec<WasteKind>,
-    /// Fields that hold copies of strings, arrays and objects, and what those copies waste.
+    /// Fields that hold copies of strings, arrays and objects, with the bytes that these copies waste.
     pub holders: Vec<Holder>,
-    /// Equal strings.
+    /// Strings that occur more than once.
     pub strings: Duplicates,
-    /// Equal arrays that no string owns, of primitives and of references.
+    /// Equal arrays, of primitives and of references, without the arrays of strings.
     pub arrays: Equals,
-    /// Objects of one class with equal fields.
+    /// Objects of the same class whose fields are equal.
     pub objects: Equals,
     /// Collections by class.
     pub collections: Collections,
-    /// Boxed numbers by class.
+    /// Boxed primitives by class.
     pub boxed: Vec<BoxedRow>,
-    /// Fields that hold boxed numbers in every instance.
+    /// Fields that hold a boxed primitive in every instance.
     pub boxed_fields: Vec<BoxedField>,
-    /// Waste by class and allocating stack, if it was requested.
+    /// Waste by class and allocation stack; empty unless it was requested.
     pub sites: Vec<WasteSite>,
     /// Instance fields that are null or zero in every instance.
     pub zero_fields: Vec<ZeroField>,
-    /// Zero fields that were left out.
+    /// Number of fields in `zero_fields` that were left out.
     pub omitted_fields: u64,
     /// Contents of primitive arrays by type.
     pub contents: Vec<ArrayContents>,
-    /// Arrays of references.
+    /// Contents of arrays of references.
     pub object_arrays: ObjectArrays,
     /// Soft, weak, phantom and final references.
     pub references: References,
-    /// Weak maps with values that hold their own keys.
+    /// Maps with weak keys whose values refer to their own keys, so that the entries are never freed.
     pub weak_maps: WeakMaps,
-    /// Direct buffers and the native memory behind them.
+    /// Direct buffers and their native memory.
     pub native: NativeMemory,
 }
 

@@ -8,57 +8,57 @@ use hprof::{BasicType, Bytes, IdSize, ObjectId};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// The origin of a buffer's memory.
+/// Where the memory of a buffer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BufferOrigin {
-    /// `ByteBuffer.allocateDirect`: freed with the buffer.
+    /// `ByteBuffer.allocateDirect`; it is freed together with the buffer.
     Allocated,
     /// A mapped file.
     Mapped,
-    /// Given by native code, which also frees it.
+    /// Memory of native code, which also frees it.
     Foreign,
-    /// A slice or duplicate of another buffer.
+    /// The memory of another buffer, of which this one is a slice or duplicate.
     View,
 }
 
-/// A buffer that owns native memory.
+/// A direct buffer that owns native memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Buffer {
-    /// The buffer.
+    /// Id of the buffer.
     pub object: Address,
     /// Its class.
     pub class: String,
     /// Bytes of native memory.
     pub capacity: Bytes,
-    /// The origin of the memory.
+    /// Where the memory comes from.
     pub origin: BufferOrigin,
-    /// False when nothing reaches it.
+    /// False if the buffer is unreachable.
     pub reachable: bool,
 }
 
-/// All direct buffers.
+/// The direct buffers of a heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NativeMemory {
-    /// Buffers that allocated memory.
+    /// Number of buffers of `ByteBuffer.allocateDirect`.
     pub allocated: u64,
-    /// The memory.
+    /// Bytes of native memory of these buffers.
     pub allocated_bytes: Bytes,
-    /// Buffers that map a file.
+    /// Number of buffers that map a file.
     pub mapped: u64,
-    /// The memory.
+    /// Bytes that these buffers map.
     pub mapped_bytes: Bytes,
-    /// Buffers over memory of native code.
+    /// Number of buffers whose memory belongs to native code.
     pub foreign: u64,
-    /// The memory.
+    /// Bytes of native memory of these buffers.
     pub foreign_bytes: Bytes,
-    /// Slices and duplicates, which share the memory of another buffer.
+    /// Number of slices and duplicates, which share the memory of another buffer.
     pub views: u64,
-    /// The bytes that `java.nio.Bits` counts as reserved.
+    /// Bytes that `java.nio.Bits` counts as reserved; `null` if the dump does not have this counter.
     pub reserved: Option<Bytes>,
-    /// The largest.
+    /// The largest buffers that own memory.
     pub buffers: Vec<Buffer>,
-    /// Buffers that were left out.
+    /// Number of buffers that were left out.
     pub omitted_buffers: u64,
 }
 

@@ -11,35 +11,35 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// References of one strength to objects of one class.
+/// `java.lang.ref` references of one strength whose referents are of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReferenceRow {
-    /// Soft, weak, phantom or final.
+    /// Strength of the references: soft, weak, phantom or final.
     pub strength: RefStrength,
     /// Class of the referents.
     pub class: String,
-    /// References.
+    /// Number of references.
     pub references: u64,
-    /// Those whose referent is reached only through the reference itself, not through other objects that the reference
-    /// holds.
+    /// Number of references that alone keep their referent in memory: no other path from a root leads to it, not even
+    /// through another field of the reference object.
     pub only: u64,
-    /// Retained size of those referents.
+    /// Sum of the retained sizes of these referents.
     pub only_retained: Bytes,
 }
 
-/// All `java.lang.ref` references.
+/// The `java.lang.ref` references of a heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct References {
-    /// By strength: soft, weak, phantom, final.
+    /// Number of references by strength: soft, weak, phantom, final.
     pub references: [u64; 4],
-    /// References whose referent is gone.
+    /// Number of references whose referent was cleared.
     pub cleared: u64,
-    /// References that wait in their queue until the program removes them (finalizers: objects whose finalize method
-    /// has still to run).
+    /// Number of references in a queue from which the program has not removed them yet; for final references, objects
+    /// whose `finalize` method has not run yet.
     pub enqueued: u64,
-    /// The rows, most references first.
+    /// The rows, those with the most references first.
     pub rows: Vec<ReferenceRow>,
-    /// Rows that were left out.
+    /// Number of rows that were left out.
     pub omitted_rows: u64,
 }
 
@@ -177,7 +177,7 @@ fn is_alone(
     Ok(*budget > 0)
 }
 
-/// Entries of one class whose values of one class hold their keys.
+/// Entries of maps with weak keys that are never freed, because the value refers to the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WeakMapRow {
     /// Class of the entries.
@@ -186,28 +186,29 @@ pub struct WeakMapRow {
     pub value: String,
     /// Class of the keys.
     pub key: String,
-    /// Entries that can never be freed.
+    /// Number of entries.
     pub entries: u64,
-    /// Their retained size.
+    /// Sum of the retained sizes of the entries.
     pub retained: Bytes,
-    /// Id of one of them.
+    /// Id of one of the entries.
     pub example: Address,
 }
 
 /// Maps with weak keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WeakMaps {
-    /// Entries with key and value that were examined.
+    /// Number of entries with key and value that were examined.
     pub examined: u64,
-    /// Entries that were not, because the search had gone through a million objects.
+    /// Number of entries that were not examined, because the search ends after a million objects.
     pub skipped: u64,
-    /// Entries whose value holds the key, over at most 1000 objects.
+    /// Number of entries whose value refers to the key, directly or through other objects; at most 1000 objects per
+    /// entry are searched.
     pub entries: u64,
-    /// Retained size of those entries.
+    /// Sum of the retained sizes of these entries.
     pub retained: Bytes,
-    /// The rows, most bytes first.
+    /// The rows, those with the most bytes first.
     pub rows: Vec<WeakMapRow>,
-    /// Rows that were left out.
+    /// Number of rows that were left out.
     pub omitted_rows: u64,
 }
 

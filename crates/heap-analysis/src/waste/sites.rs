@@ -9,28 +9,28 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// Waste of one kind and class that one stack allocated.
+/// Waste of one kind and class that one allocation stack caused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WasteSite {
     /// The kind, as in [`super::WasteKind`].
     pub kind: &'static str,
-    /// The class of the objects.
+    /// Class of the objects.
     pub class: String,
-    /// For boxed fields: the field that holds them.
+    /// For boxed fields: the field that holds the boxes, `Class.field`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Objects that the program could do without, or could make smaller.
+    /// Number of objects that could be removed or made smaller.
     pub objects: u64,
     /// Bytes that this would save.
     pub wasted: Bytes,
-    /// Id of one of them.
+    /// Id of one of the objects.
     pub example: Address,
-    /// The readable value of that object.
+    /// Readable value of that object; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Serial of the trace in the dump; 0 for none.
+    /// Trace serial in the dump; 0 for none.
     pub trace: u32,
-    /// Its frames, innermost first; empty when the dump does not have them.
+    /// Frames of the stack, innermost first; empty if they are not in the dump.
     pub frames: Vec<String>,
 }
 

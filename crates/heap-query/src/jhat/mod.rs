@@ -1,5 +1,5 @@
-//! The OQL of jhat and VisualVM (analyzer-features section 8): JavaScript over the heap, run by
-//! QuickJS without any access to files, network or modules, with limits on time and memory.
+//! The OQL of jhat and VisualVM: JavaScript over the heap, run by QuickJS without any access to
+//! files, network or modules, with limits on time and memory.
 //!
 //! In reading order: `parse` (the query around the JavaScript), `prelude.js` (jhat's objects and functions, in
 //! JavaScript), `host` (the functions that these call).

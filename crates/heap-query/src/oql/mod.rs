@@ -1,5 +1,5 @@
-//! The OQL of Eclipse MAT: its grammar and its peculiarities (analyzer-features section 7). Methods and properties
-//! come from a fixed table, see `model`, because no Java code can be called.
+//! The OQL of Eclipse MAT: its grammar and its peculiarities. Methods and properties come from a fixed table, see
+//! `model`, because no Java code can be called.
 //!
 //! In reading order: `lexer`, `ast`, `parser`, `value`, `model` (the results of `@x` and `x()`), `eval`, `from`.
 

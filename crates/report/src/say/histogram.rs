@@ -27,7 +27,7 @@ pub(super) fn key_cell(key: &GroupKey) -> Cell {
     }
 }
 
-/// The rows as a table, in DESIGN's order of columns: objects, shallow, retained, share, name.
+/// The rows as a table, with the columns objects, shallow, retained, share, name.
 pub(super) fn table(histogram: &Histogram, total_bytes: u64) -> Table {
     let retained = histogram.rows.iter().any(|r| r.retained.is_some());
     let mut columns = vec![number("objects"), number("shallow")];

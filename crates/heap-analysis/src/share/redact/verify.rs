@@ -9,20 +9,20 @@ use hprof::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-/// The result of the check.
+/// The result of checking a redacted dump against the original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// Arrays whose elements were to be replaced.
+    /// Number of arrays whose elements were to be replaced.
     pub arrays: u64,
-    /// Those of four bytes or more (not all zeros) whose elements are unchanged.
+    /// Number of these arrays that have at least four bytes, are not all zeros, and are unchanged.
     pub unchanged: u64,
-    /// Places in the output that have 16 bytes of an original array, unless the original also has these bytes in the
-    /// parts that stay: references, numbers of objects. Names that stay are not searched.
+    /// Number of places in the output with 16 bytes of an original array. Bytes that the original also has in the parts
+    /// that are kept (references, numbers in objects) do not count, and names that are kept are not searched.
     pub remains: u64,
-    /// Objects, classes and roots of the output that refer to an object that it does not have, or whose fields do not
-    /// fit their class.
+    /// Number of objects, classes and roots in the output that refer to a missing object, or whose fields do not fit
+    /// their class.
     pub strays: u64,
-    /// Objects and roots that only one of the two dumps has.
+    /// Number of objects and roots that only one of the two dumps has.
     pub differences: u64,
 }
 
