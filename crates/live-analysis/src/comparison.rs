@@ -53,7 +53,7 @@ impl Tabular for Change {
             Kind::CountChange,
             "live_change",
             "Live change",
-            "Their difference.",
+            "Live objects in the second table less those in the first.",
             |row| row.live_change.into(),
         ),
         Column::new(
@@ -74,21 +74,21 @@ impl Tabular for Change {
             Kind::BytesChange,
             "bytes_change",
             "Bytes change",
-            "Their difference.",
+            "Bytes in the second table less those in the first.",
             |row| row.bytes_change.into(),
         ),
         Column::new(
             Kind::CountChange,
             "size_change",
             "Elements change",
-            "Difference of the elements held, where both tables know them.",
+            "Difference of the numbers of elements, if both tables have them.",
             |row| row.size_change.into(),
         ),
         Column::new(
             Kind::BytesChange,
             "capacity_bytes_change",
             "Capacity bytes change",
-            "Difference of the bytes of arrays held, where both tables know them.",
+            "Difference of the bytes of arrays, if both tables have them.",
             |row| row.capacity_bytes_change.into(),
         ),
     ];

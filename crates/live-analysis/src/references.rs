@@ -68,9 +68,13 @@ impl Tabular for Row {
             "Class of the objects.",
             |row| row.name.as_str().into(),
         ),
-        Column::new(Kind::Text, "kind", "Kind", "`global` or `weak`.", |row| {
-            row.kind.into()
-        }),
+        Column::new(
+            Kind::Text,
+            "kind",
+            "Kind",
+            "Kind of the references: `global` or `weak`.",
+            |row| row.kind.into(),
+        ),
         Column::new(
             Kind::Count,
             "created",
@@ -96,21 +100,21 @@ impl Tabular for Row {
             Kind::Count,
             "cleared",
             "Cleared",
-            "Weak references that exist now and whose objects are freed.",
+            "Existing weak references whose objects were freed.",
             |row| Some(row.cleared).filter(|_| row.kind == WEAK).into(),
         ),
         Column::new(
             Kind::Bytes,
             "bytes",
             "Shallow",
-            "Shallow bytes of the objects when the references were created, once for each reference.",
+            "Shallow size of the objects when the references were created; an object counts once for each reference.",
             |row| row.bytes.into(),
         ),
         Column::new(
             Kind::Count,
             "held",
             "Objects",
-            "Different objects that they refer to in the heap dump; not known without one, and for weak references.",
+            "Different objects that the global references refer to in the heap dump; not known without a dump.",
             |row| row.held.into(),
         ),
         Column::new(
@@ -131,14 +135,14 @@ impl Tabular for Row {
             Kind::Text,
             "thread",
             "Last thread",
-            "Name of the thread that created the last one.",
+            "Name of the thread that created the last reference.",
             |row| row.thread.as_str().into(),
         ),
         Column::new(
             Kind::Stack,
             "stack",
             "Stack",
-            "The frames that created them, innermost first.",
+            "The stack that created the references, innermost frame first.",
             |row| (&row.stack).into(),
         ),
     ];

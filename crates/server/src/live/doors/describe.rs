@@ -20,7 +20,7 @@ const MOST: u64 = requests::MOST_ROWS as u64;
 const FROM: Parameter = of(
     "from",
     Kind::Whole,
-    "Begin of the range, in milliseconds since 1970.",
+    "Start of the range, in milliseconds since 1970.",
 );
 const TO: Parameter = of(
     "to",
@@ -30,17 +30,21 @@ const TO: Parameter = of(
 const FILTER: Parameter = of(
     "filter",
     Kind::Text,
-    "A text in any case that a class name or frame contains.",
+    "Text that a class name or frame must contain, in upper or lower case.",
 );
 const REGEX: Parameter = of(
     "regex",
     Kind::Text,
-    "A regular expression that a class name or frame matches.",
+    "Regular expression that a class name or frame must match.",
 );
 const SORT: Parameter = of("sort", Kind::Text, "The column to sort by.");
-const UP: Parameter = of("up", Kind::Flag, "The other way round.");
+const UP: Parameter = of("up", Kind::Flag, "Reverse the order.");
 const OFFSET: Parameter = of("offset", Kind::Number(0, 0, MOST), "Rows to skip.");
-const LIMIT: Parameter = of("limit", Kind::Number(0, 100, MOST), "Rows.");
+const LIMIT: Parameter = of(
+    "limit",
+    Kind::Number(0, 100, MOST),
+    "Maximum number of rows.",
+);
 const FORM: Parameter = of(
     "form",
     Kind::One(&["json", "csv", "html"]),
@@ -97,11 +101,15 @@ pub const VIEWS: &[View] = &[
         &[
             FROM,
             TO,
-            of("points", Kind::Number(2, 1200, 20_000), "Rows at most."),
+            of(
+                "points",
+                Kind::Number(2, 1200, 20_000),
+                "Maximum number of rows.",
+            ),
             of(
                 "after",
                 Kind::Whole,
-                "Number of the last event that is known.",
+                "Number of the last event that the caller knows.",
             ),
         ],
     ),
@@ -137,7 +145,11 @@ pub const VIEWS: &[View] = &[
             TO,
             FILTER,
             REGEX,
-            of("limit", Kind::Number(0, 5000, MOST), "Nodes."),
+            of(
+                "limit",
+                Kind::Number(0, 5000, MOST),
+                "Maximum number of nodes.",
+            ),
         ],
     ),
     view(
@@ -147,7 +159,7 @@ pub const VIEWS: &[View] = &[
         &[
             FROM,
             TO,
-            of("base_from", Kind::Whole, "Begin of the other range."),
+            of("base_from", Kind::Whole, "Start of the other range."),
             of("base_to", Kind::Whole, "End of the other range."),
             FILTER,
             REGEX,
@@ -162,7 +174,7 @@ pub const VIEWS: &[View] = &[
             of(
                 "form",
                 Kind::One(&["flamegraph", "pprof", "collapsed", "speedscope", "jfr"]),
-                "Its form.",
+                "Form of the profile.",
             ),
             of(
                 "heap",
@@ -230,7 +242,7 @@ pub const VIEWS: &[View] = &[
             of(
                 "value",
                 Kind::Number(0, 200, MOST),
-                "Characters of a value.",
+                "Maximum number of characters of a value.",
             ),
             FROM,
             TO,
@@ -248,7 +260,11 @@ pub const VIEWS: &[View] = &[
         &[
             CLASS,
             of("by", Kind::One(&Uniq::WORDS), "What they have in common."),
-            of("step", Kind::Number(1, 1, MOST), "Of sizes: the step."),
+            of(
+                "step",
+                Kind::Number(1, 1, MOST),
+                "For `by=size`: the width of a step.",
+            ),
             OBJECTS,
             DUMP,
             SAMPLE,
@@ -292,7 +308,10 @@ pub const VIEWS: &[View] = &[
         "saved",
         "A saved table",
         "A saved table of classes, as it is in its file.",
-        &[of("number", Kind::Needed, "Its number."), FORM],
+        &[
+            of("number", Kind::Needed, "Number of the saved table."),
+            FORM,
+        ],
     ),
     view(
         "compare",
