@@ -1,4 +1,5 @@
-//! The files that the agent writes: none is taken from another recording that writes it, and a failure names the file.
+//! Creates the files that the agent writes. A file that another recording is writing is never replaced, and errors name
+//! the file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -9,15 +10,15 @@ use agent_core::options::{Format, unique_name};
 
 use crate::process;
 
-/// Other recordings begin in the same moment at most so often.
+/// The most names to try, and the most attempts per name while other recordings begin in the same moment.
 const ATTEMPTS: usize = 64;
 
-/// A writer whose failures name the file, how much of it is written, and what becomes of that.
+/// A writer whose errors state the name of the file, the number of bytes written, and whether these are kept.
 pub(crate) struct Named<F> {
     file: F,
     name: String,
     written: u64,
-    /// Whether the file stays if it cannot be written further.
+    /// Whether the file is kept after an error.
     is_kept: bool,
 }
 
@@ -59,7 +60,8 @@ impl<F: Write> Write for Named<F> {
     }
 }
 
-/// A new file in place of an old one, or under another name if another recording is writing that. Also returns its name.
+/// Creates a file in place of an old one, or under another name if another recording is writing that one. Also returns
+/// its name.
 pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
     for free in names(name, format).take(ATTEMPTS) {
         if let Some(file) = replace(Path::new(&free))? {
@@ -82,15 +84,16 @@ fn names(name: &str, format: Format) -> impl Iterator<Item = String> {
     first.into_iter().chain(later)
 }
 
-/// A new file in place of an old one; `None` if another recording is writing the old one. It is readable by its owner
-/// only, because a dump holds what the program holds.
+/// Creates a file in place of an old one; `None` if another recording is writing the old one. Only its owner can read
+/// it, because a dump contains the program's data.
 ///
-/// A recording holds a lock on its file. The lock on a file is also needed to replace it, and of recordings that begin in
-/// the same moment one gets it.
+/// A recording holds a lock on its file as long as it writes it. A file is replaced only by a recording that holds its
+/// lock, so of several recordings that begin in the same moment one succeeds.
 fn replace(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
-    // A device, a pipe, or a link to a file that is to be created. Found out at once: others replace the file meanwhile.
+    // A device, a pipe, or a link to a file that does not exist yet: it is opened, not replaced. This is checked first,
+    // because other recordings may replace the file in the meantime.
     let is_other = match fs::metadata(path) {
         Ok(about) => !about.is_file(),
         Err(_) => path.is_symlink(),
@@ -99,32 +102,33 @@ fn replace(path: &Path) -> io::Result<Option<File>> {
         return options.create(true).open(path).map(Some);
     }
     for _ in 0..ATTEMPTS {
-        // The lock is held until the other file is there.
+        // The lock on the old file is held until the new file exists.
         let old = OpenOptions::new().write(true).open(path);
         match &old {
             Ok(old) if is_locked(old) => return Ok(None),
             Ok(old) if !is_at(old, path) => continue,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            // Also one that this user may not write but may remove.
+            // No recording is writing it; or this user may not write it, but may remove it.
             _ => fs::remove_file(path)?,
         }
         match options.create_new(true).open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) if !is_locked(&file) && is_at(&file, path) => return Ok(Some(file)),
-            // Another recording has locked it first, in order to replace it.
+            // Another recording has locked the new file first, in order to replace it.
             Ok(_) => {}
         }
     }
     Ok(None)
 }
 
-/// Whether another recording has locked the file; otherwise this one has now. Without locks in the file system, none has.
+/// Locks the file for this recording; true if another recording has locked it. Always false on a file system without
+/// locks.
 fn is_locked(file: &File) -> bool {
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// Whether the file is the one of this name.
+/// Whether the path leads to this open file.
 fn is_at(file: &File, path: &Path) -> bool {
     let id = |about: fs::Metadata| (about.dev(), about.ino());
     let ids = [file.metadata().ok(), fs::metadata(path).ok()].map(|about| about.map(id));

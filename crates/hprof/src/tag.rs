@@ -98,7 +98,7 @@ tags! {
         MonitorWait = 0x7b, "MONITOR_WAIT";
         /// Tenure's: the live objects of a class that a collector requested, as `vmpi::instances` writes them.
         Instances = 0x7c, "INSTANCES";
-        /// Tenure's: the current class filters of all classes. Rows of u4 class serial, u1 bits as in
+        /// Tenure's: the current results of all factories in class filters. Rows of u4 class serial, u1 bits as in
         /// `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
         ClassOptions = 0x7d, "CLASS_OPTIONS";
         /// Tenure's: the sizes of all live objects and their use, by class and stack, as a collector requested them
