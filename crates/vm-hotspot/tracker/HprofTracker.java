@@ -1,9 +1,9 @@
 package java.lang;
 
 /**
- * What instrumented code calls. Each thread has one object of this class, its tracker, which holds the thread's
- * counters in plain arrays that only this thread writes. Native code reads them for a report. It is called only when
- * something is seen for the first time, or to track an object.
+ * The methods that instrumented code calls. Each thread has one object of this class, its tracker, which holds the
+ * thread's counters in plain arrays that only this thread writes. Native code reads them for a report. Native code is
+ * called rarely: for a new thread, allocation site or call, to read a stack, or to track an object.
  *
  * The methods that are called at each call or allocation are not inlined: inlining them in thousands of methods costs
  * the VM's compilers more than it saves.
@@ -35,11 +35,11 @@ public final class HprofTracker {
      */
     static HprofTracker recent = noThread;
     /**
-     * The same for allocations, as long as one thread makes nearly all of them; otherwise the comparison would cost
-     * more than it saves.
+     * The tracker of the thread that makes nearly all allocations. If there is no such thread, it is noThread, because
+     * the comparison would cost more than it saves.
      */
     static HprofTracker alone = noThread;
-    /** The tracker of the thread that was the last to have TURN more objects tracked. */
+    /** The tracker of the thread that was the last to call updateAlone. */
     static HprofTracker candidate = noThread;
     /** Trackers of live virtual threads that have counted something, by thread id. */
     static HprofTracker[] guests = {noThread};
@@ -100,9 +100,10 @@ public final class HprofTracker {
      */
     private static final int LEAST_EXACT = 6;
     /**
-     * After this many tracked objects, a thread checks whether other threads had objects tracked, too; a power of two.
+     * After this many tracked objects, a thread checks whether other threads had objects tracked in the meantime; a
+     * power of two.
      */
-    private static final int TURN = 256;
+    private static final int ALONE_INTERVAL = 256;
     /**
      * Limits exactShift in the same case to sitesShift - MANY_EXACT. For all sites of a thread together that is 62 -
      * MANY_EXACT - 2, because a table has at least four slots for each site.
@@ -153,8 +154,8 @@ public final class HprofTracker {
     private static final int WEIGHT = 40;
 
     /**
-     * The first stretches of a node, which are all measured. If they are short, one of 2^SOME_LOG2 later ones is
-     * measured.
+     * The number of first stretches of a node that are all measured. If they are short on average, one of 2^SOME_LOG2
+     * later ones is measured.
      */
     private static final int MANY = 256;
     /** Binary logarithm of the mean length in nanoseconds beyond which all stretches are measured. */
@@ -198,7 +199,7 @@ public final class HprofTracker {
     volatile int pendingCount;
     /** How many of the pending objects native code has read already. */
     int peeked;
-    /** The next array made by reflection is counted by the caller of Arrays.copyOf. */
+    /** True if the caller of Arrays.copyOf counts the next array that is made by reflection. */
     boolean muteNewArray;
 
     /** Open calls, two words each: the node before the call; the clock at the call, stored when the clock ticks. */
@@ -232,8 +233,8 @@ public final class HprofTracker {
     int shift;
     /** Calls until the next one is measured; 0 while a stretch is measured, so that its end is not missed. */
     int countdown;
-    /** The value of countdown when the present stretch began. */
-    int rest;
+    /** The value of countdown when the present measured stretch began. */
+    int countdownBefore;
     /** State of the random numbers that countdown starts with and that decide which stacks are sampled. */
     long noise;
 
@@ -252,7 +253,7 @@ public final class HprofTracker {
         return find(thread);
     }
 
-    /** The thread's tracker if it is in one of the two places that calls look in first, otherwise null. */
+    /** The thread's tracker if it is recent or in the thread's first slot of the table, otherwise null. */
     private static HprofTracker near(Thread thread) {
         HprofTracker found = recent;
         if (found.owner == thread) {
@@ -325,6 +326,7 @@ public final class HprofTracker {
         return mount(thread, host);
     }
 
+    /** Gives the tracker of a virtual thread the tables of its present carrier. */
     @jdk.internal.vm.annotation.DontInline
     private static HprofTracker mount(Thread thread, HprofTracker host) {
         HprofTracker guest = among(guests, thread);
@@ -358,7 +360,7 @@ public final class HprofTracker {
         return guest;
     }
 
-    /** Resets a tracker that another virtual thread had. The CPU time of a virtual thread is not known. */
+    /** Resets a tracker that another virtual thread used before. The CPU time of a virtual thread is not known. */
     private void begin() {
         context = 0;
         node = 0;
@@ -368,7 +370,7 @@ public final class HprofTracker {
         muteNewArray = false;
     }
 
-    /** At the entry of a method: the common part of its contexts, with the number of the sites of its class added. */
+    /** At the entry of a method: what the contexts of its sites have in common, plus the number of its class. */
     public static long context(HprofTracker tracker, long sites) {
         return tracker == null ? 0 : (tracker.context << (depthMayChange ? shiftNow : contextShift)) + sites;
     }
@@ -395,7 +397,7 @@ public final class HprofTracker {
         return tracker == null ? 0 : tracker.context;
     }
 
-    /** The same, and from here on the context is that of the present stack. */
+    /** The same; also sets the context to that of the present stack. */
     public static long called(HprofTracker tracker) {
         if (tracker == null) {
             return 0;
@@ -424,8 +426,8 @@ public final class HprofTracker {
     }
 
     /**
-     * At the entry of a constructor that runs other code before it calls the next constructor: takes the site of its
-     * object.
+     * At the entry of a constructor that runs other code before it calls the next constructor: returns the site of its
+     * object and clears it.
      */
     @jdk.internal.vm.annotation.DontInline
     public static long held() {
@@ -525,7 +527,7 @@ public final class HprofTracker {
         }
     }
 
-    /** In Array.newInstance. */
+    /** In Array.newInstance, when it has made an array. */
     @jdk.internal.vm.annotation.DontInline
     public static void newArray(Object made) {
         HprofTracker tracker = counter();
@@ -602,30 +604,30 @@ public final class HprofTracker {
      */
     @jdk.internal.vm.annotation.DontInline
     private void follow(Object made, long[] all, int at, long bytes) {
-        if ((++tracked & TURN - 1) == 0 && host == null) {
-            turn();
+        if ((++tracked & ALONE_INTERVAL - 1) == 0 && host == null) {
+            updateAlone();
         }
         long objects = all[at + 1] + 1;
-        long how = all[at + 3];
+        long siteWord = all[at + 3];
         HprofTracker keeper = host == null ? this : home;
         boolean isFull = false;
         int exact = exactShift;
         // The object is tracked or pending before it is counted, so that a reader of the counts and then of the pending
         // objects finds each object that was counted.
         if (keeper.pending != null) {
-            isFull = keeper.gather(made, how, bytes);
-        } else if (track(made, keeper.id, how, bytes) != 0) {
+            isFull = keeper.gather(made, siteWord, bytes);
+        } else if (track(made, keeper.id, siteWord, bytes) != 0) {
             exact = Math.min(exact, Math.max(LEAST_EXACT, sitesShift - MANY_EXACT));
         }
         all[at + 1] = objects;
         all[at + 2] += bytes;
         if (stacksSampled) {
-            sampleSome(objects, how);
+            sampleSome(objects, siteWord);
         } else if ((objects & objects - 1) == 0) {
-            check(this, how);
+            check(this, siteWord);
         }
-        if (adaptive && objects >>> exact > (int) how) {
-            all[at + 3] = how | (long) (int) how << 1 | 1;
+        if (adaptive && objects >>> exact > (int) siteWord) {
+            all[at + 3] = siteWord | (long) (int) siteWord << 1 | 1;
         }
         if (isFull) {
             keeper.takeOver();
@@ -633,10 +635,10 @@ public final class HprofTracker {
     }
 
     /**
-     * Makes this the tracker that allocations check first (alone) if its thread was also the last one here, otherwise
-     * none. Rarely called, because all threads read what it writes.
+     * Sets alone to this tracker if its thread was also the last one to call this method, otherwise to noThread. Rarely
+     * called, because all threads read what it writes.
      */
-    private void turn() {
+    private void updateAlone() {
         HprofTracker last = candidate;
         if (last != this) {
             candidate = this;
@@ -648,9 +650,9 @@ public final class HprofTracker {
     }
 
     /** Adds a pending object; returns whether native code should take over the pending objects now. */
-    private boolean gather(Object made, long how, long bytes) {
+    private boolean gather(Object made, long siteWord, long bytes) {
         int count = pendingCount;
-        pendingWords[count << 1] = how;
+        pendingWords[count << 1] = siteWord;
         pendingWords[(count << 1) + 1] = bytes;
         pending[count++] = made;
         pendingCount = count;
@@ -673,9 +675,9 @@ public final class HprofTracker {
      * the first 2^n objects, about 2^(n / 4 + 2) of the next 2^n are sampled. Each stands for as many objects as it was
      * chosen from.
      */
-    private void sampleSome(long objects, long how) {
+    private void sampleSome(long objects, long siteWord) {
         int rarity = (60 - Long.numberOfLeadingZeros(objects)) * 3 >> 2;
-        int picked = Integer.bitCount((int) how);
+        int picked = Integer.bitCount((int) siteWord);
         int more = rarity - picked;
         if (more > 0) {
             // The increment is odd and differs between threads.
@@ -685,11 +687,11 @@ public final class HprofTracker {
             }
             picked = rarity;
         }
-        sample(this, how, picked);
+        sample(this, siteWord, picked);
     }
 
-    // In the following methods the rare case is a call at the very end, because the compiler keeps values in memory
-    // that are needed after a call.
+    // In the following methods the rare case is a call at the very end, because the compiler keeps values that are
+    // needed after a call in memory instead of registers.
 
     /** At the beginning of a method. The result must be passed to exit at its end. */
     @jdk.internal.vm.annotation.DontInline
@@ -720,7 +722,7 @@ public final class HprofTracker {
         depth = at + 2;
         long key = before << 33 | method;
         long[] all = edges;
-        int slot = place(before, method);
+        int slot = firstSlot(before, method);
         // Both are read before the comparison, so that the VM checks only one index.
         long known = all[slot];
         long word = all[slot + 1];
@@ -741,10 +743,10 @@ public final class HprofTracker {
     /** A method has begun; word is the second word of its edge and has its node. */
     private int lead(int at, long key, long now, long word) {
         node = word & (NODE | EACH);
-        int left = countdown - 1;
-        countdown = left;
+        int remaining = countdown - 1;
+        countdown = remaining;
         // EACH is the highest bit of an int.
-        if (((int) word | left) < 0 || now != seen) {
+        if (((int) word | remaining) < 0 || now != seen) {
             return entered(at, key, now);
         }
         return at;
@@ -773,18 +775,18 @@ public final class HprofTracker {
         long present = node;
         long key = present << 33 | method;
         long[] all = edges;
-        int slot = place(present, method);
-        int left = countdown - 1;
+        int slot = firstSlot(present, method);
+        int remaining = countdown - 1;
         if (all == null) {
             return -1; // See count.
         }
         long known = all[slot];
         long word = all[slot + 1];
-        if (known != key || ((int) word | left) < 0 || now != seen) {
+        if (known != key || ((int) word | remaining) < 0 || now != seen) {
             return pushHere(method);
         }
         all[slot + 1] = word + CALL;
-        countdown = left;
+        countdown = remaining;
         return -1;
     }
 
@@ -803,9 +805,9 @@ public final class HprofTracker {
 
     /**
      * The first slot of the edge with this node and method. The product of its key is computed in two parts, because
-     * the one of the method is known long before the node, which is loaded from memory.
+     * the part of the method is known long before the node, which is loaded from memory.
      */
-    private int place(long before, int method) {
+    private int firstSlot(long before, int method) {
         return (int) (before * (SPREAD << 33) + method * SPREAD >>> edgesShift) & -2;
     }
 
@@ -822,7 +824,7 @@ public final class HprofTracker {
         return slot;
     }
 
-    /** From now on the node that the edge leads to is measured only now and then. */
+    /** From now on only some stretches of the node that the edge leads to are measured. */
     private void settle(long key) {
         int slot = slot(key);
         if (slot >= 0) {
@@ -907,7 +909,7 @@ public final class HprofTracker {
         node = before;
         depth = at;
         if (before > NODE | now != seen) {
-            left(at, (int) ended << 2, now);
+            exited(at, (int) ended << 2, now);
         }
     }
 
@@ -957,7 +959,7 @@ public final class HprofTracker {
     private int entered(int at, long key, long now) {
         boolean wasTimed = start != 0;
         if (now != seen) {
-            cross(at - 2);
+            markCrossed(at - 2);
         }
         endStretch((int) stack[at] << 2, now);
         if (wasTimed) {
@@ -989,7 +991,7 @@ public final class HprofTracker {
         return at;
     }
 
-    /** Whether the node with these costs is measured only now and then; if not, counts one more measurement. */
+    /** Whether only some stretches of the node with these costs are measured; if not, counts one more measurement. */
     private boolean isKnown(int at) {
         long measured = costs[at + 2];
         if (measured >= MANY && costs[at] >> LONG_LOG2 < measured) {
@@ -1029,19 +1031,19 @@ public final class HprofTracker {
 
     /** The slow part of a method's end; present is the position of its node's costs. */
     @jdk.internal.vm.annotation.DontInline
-    private void left(int at, int present, long now) {
+    private void exited(int at, int present, long now) {
         if (host != null) {
             // The thread may have moved to another carrier since its tracker was looked up.
             find(owner);
         }
         if (now != seen) {
-            cross(at);
+            markCrossed(at);
         }
         long time = endStretch(present, now);
-        long how = stack[at];
-        long entry = (how & CROSSED) != 0 ? stack[at + 1] : now;
-        boolean isMeasured = (how & MEASURED) != 0;
-        int weight = (int) (how >>> WEIGHT);
+        long word = stack[at];
+        long entry = (word & CROSSED) != 0 ? stack[at + 1] : now;
+        boolean isMeasured = (word & MEASURED) != 0;
+        int weight = (int) (word >>> WEIGHT);
         if (isMeasured || now != entry) {
             time = time == 0 ? time(this) : time;
             long spent = isMeasured ? weighted(time - starts[at >> 1], weight) : 0;
@@ -1050,7 +1052,7 @@ public final class HprofTracker {
             }
             costs[present + 1] += spent;
         }
-        long before = how & (NODE | EACH);
+        long before = word & (NODE | EACH);
         if (before > NODE) {
             if (isKnown((int) before << 2)) {
                 before &= NODE;
@@ -1066,7 +1068,7 @@ public final class HprofTracker {
     }
 
     /** The clock has ticked: marks the open calls up to {@code at} that are not marked yet. */
-    private void cross(int at) {
+    private void markCrossed(int at) {
         if (recent != this && host == null) {
             recent = this;
         }
@@ -1089,7 +1091,7 @@ public final class HprofTracker {
         long spent = 0;
         if (begun != 0) {
             start = 0;
-            countdown = rest;
+            countdown = countdownBefore;
             spent = weighted(time - begun, shift);
         }
         if (begun == 0 || shift != 0) {
@@ -1102,7 +1104,7 @@ public final class HprofTracker {
     /** A measured stretch begins; {@code at} is the last open call. The result is start. */
     private long beginStretch(int weight, int at) {
         shift = weight;
-        rest = countdown;
+        countdownBefore = countdown;
         countdown = 0;
         if (at >= 0) {
             stack[at] |= TIMED;
@@ -1151,10 +1153,10 @@ public final class HprofTracker {
     private static native void upcall(HprofTracker tracker);
 
     /** Checks that the present stack is the one of the allocation's site; called when the count is a power of two. */
-    private static native void check(HprofTracker tracker, long how);
+    private static native void check(HprofTracker tracker, long siteWord);
 
     /** Reads the present stack, for an object that stands for 2^weight objects of its site. */
-    private static native void sample(HprofTracker tracker, long how, int weight);
+    private static native void sample(HprofTracker tracker, long siteWord, int weight);
 
     /** Tracks the pending objects until they are freed. */
     private static native void drain(HprofTracker tracker);
@@ -1163,7 +1165,7 @@ public final class HprofTracker {
      * Tracks one object for the tables with this number; the other arguments are those of a pending object. Not 0 if
      * very many objects were tracked, so that fewer of each site are sufficient.
      */
-    private static native int track(Object made, int tables, long how, long bytes);
+    private static native int track(Object made, int tables, long siteWord, long bytes);
 
     /** The node after a call that is new; adds the edge. */
     private static native int edge(HprofTracker tracker, long key);

@@ -193,8 +193,8 @@ pub struct CommonPoint {
     pub path: Vec<ObjIdx>,
 }
 
-/// MAT's accumulation point of a class suspect: from the root that holds most of the targets down the common path, while
-/// more than `group_ratio` of them are below and the retained size does not drop.
+/// MAT's accumulation point of a class suspect: from the root that holds most of the targets down the common path,
+/// while more than `group_ratio` of them are below and the retained size does not drop.
 pub fn common_point(
     heap: &Heap,
     targets: &[ObjIdx],
