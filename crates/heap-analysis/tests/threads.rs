@@ -1,8 +1,9 @@
 //! What threads retain, and what their local variables share.
 
+use heap_analysis::tables::roots::{RootOptions, roots};
 use heap_analysis::tables::threads::{ThreadOptions, threads};
 use heap_graph::{Control, Heap, ObjIdx, Options};
-use hprof::ObjectId;
+use hprof::{HeapTag, ObjectId};
 use testkit::dump::{Elements, FrameSpec, Heap as Builder, IdSize, Root};
 
 #[test]
@@ -42,4 +43,19 @@ fn what_several_threads_keep_is_retained_by_none_and_shared_by_each() {
         assert!(thread.retained.0 >= thread.shallow.0 + thread.locals_retained.0);
         assert!(thread.retained < thread.shared_retained);
     }
+
+    // Each thread is a local variable of its own frame, and retains its other one: that counts once.
+    let options = RootOptions {
+        kind: Some(HeapTag::RootJavaFrame),
+        top: usize::MAX,
+    };
+    let of_frames = roots(&heap, &options, &Control::quiet()).expect("an answer");
+    let kind = &of_frames.kinds[0];
+    let of_threads: u64 = found.threads.iter().map(|t| t.retained.0).sum();
+    let of_shared = heap.retained(at(shared)).0;
+    assert_eq!((kind.records, kind.objects), (6, 5));
+    assert_eq!(kind.retained.0, of_threads + of_shared);
+    let of_arrays = own.iter().map(|id| heap.retained(at(*id)).0).sum::<u64>() + of_shared;
+    let arrays = kind.classes.iter().find(|c| c.class == "byte[]");
+    assert_eq!(arrays.expect("a row").retained.0, of_arrays);
 }

@@ -160,7 +160,11 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             kind: None,
             top: 20,
         };
-        written(heap, turn, &roots::roots(heap, &options));
+        written(
+            heap,
+            turn,
+            &roots::roots(heap, &options, &Control::quiet())?,
+        );
         written(heap, turn, &threads::threads(heap, &Default::default()));
         Ok(())
     }),

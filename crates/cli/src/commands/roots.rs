@@ -30,6 +30,7 @@ impl Args {
             kind: self.kind,
             top: limit(self.limit, session.is_data(), 5).unwrap_or(usize::MAX),
         };
-        session.answer(&roots(&heap, &options), heap.summary())
+        let found = session.with_control(|control| roots(&heap, &options, control))?;
+        session.answer(&found, heap.summary())
     }
 }

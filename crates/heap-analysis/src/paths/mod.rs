@@ -2,7 +2,7 @@
 
 pub mod chain;
 pub mod merged;
-mod together;
+pub(crate) mod together;
 
 use crate::leaks::root_kinds;
 use crate::pace::Pace;

@@ -10,10 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const REMEMBERED: u64 = 32;
 
 /// For each of some objects, the nearest other one that dominates it.
-pub(super) struct Above(FxHashMap<ObjIdx, ObjIdx>);
+pub(crate) struct Above(FxHashMap<ObjIdx, ObjIdx>);
 
 impl Above {
-    pub(super) fn of(
+    pub(crate) fn of(
         heap: &Heap,
         objects: &[ObjIdx],
         pace: &mut Pace<'_>,
@@ -45,6 +45,12 @@ impl Above {
             nearest.extend(found.map(|found| (*object, found)));
         }
         Ok(Above(nearest))
+    }
+
+    /// What all of the objects retain together; they occur once each.
+    pub(crate) fn retained_by_all(&self, heap: &Heap, objects: &[ObjIdx]) -> Bytes {
+        let outermost = objects.iter().filter(|object| !self.0.contains_key(object));
+        Bytes(outermost.map(|object| heap.retained(*object).0).sum())
     }
 
     /// What some of the objects retain together; each counts once.

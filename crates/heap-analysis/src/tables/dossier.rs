@@ -102,7 +102,7 @@ pub fn dossier(
                 top: Some(options.rows),
             },
         ),
-        roots: roots(heap, &RootOptions { kind: None, top: 5 }),
+        roots: roots(heap, &RootOptions { kind: None, top: 5 }, control)?,
         loaders: loaders(heap, Some(20))?,
         unreachable: unreachable(heap, Some(20)),
         properties: options.properties.then(|| properties(heap)),

@@ -1,8 +1,10 @@
 //! The GC roots by kind and class, and the largest objects they name.
 
 use crate::objects::describe::{ObjectRef, describe};
+use crate::pace::Pace;
+use crate::paths::together::Above;
 use crate::tables::ranking::largest;
-use heap_graph::{Heap, ObjIdx};
+use heap_graph::{Control, Heap, HeapError, ObjIdx};
 use hprof::{Bytes, HeapTag};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -41,8 +43,8 @@ pub struct RootClass {
     pub class: String,
     /// Number of objects.
     pub objects: u64,
-    /// Sum of their retained sizes. The retained size of a thread includes its local variables, which are roots of
-    /// other kinds.
+    /// The size that they retain together: the sum of their retained sizes without those that another one of them
+    /// dominates.
     pub retained: Bytes,
 }
 
@@ -57,8 +59,8 @@ pub struct RootKind {
     pub objects: u64,
     /// Sum of the shallow sizes of these objects.
     pub shallow: Bytes,
-    /// Sum of the retained sizes of these objects. The retained size of a thread includes its local variables, which
-    /// are roots of other kinds.
+    /// The size that these objects retain together: the sum of their retained sizes without those that another one of
+    /// them dominates. The retained size of a thread includes its local variables, which are roots of other kinds.
     pub retained: Bytes,
     /// The objects by class, the largest retained size first.
     pub classes: Vec<RootClass>,
@@ -76,7 +78,15 @@ pub struct Roots {
 }
 
 /// Sums up the roots.
-pub fn roots(heap: &Heap, options: &RootOptions) -> Roots {
+///
+/// # Errors
+/// If `control` cancels.
+pub fn roots(
+    heap: &Heap,
+    options: &RootOptions,
+    control: &Control<'_>,
+) -> Result<Roots, HeapError> {
+    let mut pace = Pace::new(control, "roots", heap.roots().len() as u64);
     let mut by_kind: BTreeMap<&str, (HeapTag, Vec<ObjIdx>)> = BTreeMap::new();
     for root in heap.roots() {
         if options.kind.is_some_and(|kind| kind != root.kind) {
@@ -90,54 +100,57 @@ pub fn roots(heap: &Heap, options: &RootOptions) -> Roots {
     }
     let kinds = by_kind
         .into_iter()
-        .map(|(name, (_, objects))| kind(heap, name, objects, options.top))
-        .collect();
-    Roots {
+        .map(|(name, (_, objects))| kind(heap, name, objects, options.top, &mut pace))
+        .collect::<Result<_, _>>()?;
+    Ok(Roots {
         kinds,
         dangling: heap.summary().dangling_roots,
-    }
+    })
 }
 
-fn kind(heap: &Heap, name: &str, mut objects: Vec<ObjIdx>, top: usize) -> RootKind {
+fn kind(
+    heap: &Heap,
+    name: &str,
+    mut objects: Vec<ObjIdx>,
+    top: usize,
+    pace: &mut Pace<'_>,
+) -> Result<RootKind, HeapError> {
     let records = objects.len() as u64;
     objects.sort_unstable();
     objects.dedup();
-    let mut classes: FxHashMap<&str, (u64, u64)> = FxHashMap::default();
-    let (mut shallow, mut retained) = (0, 0);
+    let mut by_class: FxHashMap<&str, Vec<ObjIdx>> = FxHashMap::default();
     for object in &objects {
-        let bytes = heap.retained(*object).0;
-        let sum = classes
-            .entry(&heap.class(heap.class_of(*object)).name)
-            .or_default();
-        sum.0 += 1;
-        sum.1 += bytes;
-        shallow += heap.shallow(*object).0;
-        retained += bytes;
+        let class = &heap.class(heap.class_of(*object)).name;
+        by_class.entry(class).or_default().push(*object);
     }
-    let mut classes: Vec<RootClass> = classes
-        .into_iter()
-        .map(|(class, (objects, retained))| RootClass {
+    let mut retained = |objects: &[ObjIdx]| {
+        let above = Above::of(heap, objects, pace)?;
+        Ok::<_, HeapError>(above.retained_by_all(heap, objects))
+    };
+    let mut classes = Vec::new();
+    for (class, objects) in by_class {
+        classes.push(RootClass {
             class: class.to_owned(),
-            objects,
-            retained: Bytes(retained),
-        })
-        .collect();
+            objects: objects.len() as u64,
+            retained: retained(&objects)?,
+        });
+    }
     classes.sort_by(|a, b| {
         (b.retained, b.objects)
             .cmp(&(a.retained, a.objects))
             .then_with(|| a.class.cmp(&b.class))
     });
     classes.truncate(top);
-    RootKind {
+    Ok(RootKind {
         kind: name.to_owned(),
         records,
         objects: objects.len() as u64,
-        shallow: Bytes(shallow),
-        retained: Bytes(retained),
+        shallow: Bytes(objects.iter().map(|object| heap.shallow(*object).0).sum()),
+        retained: retained(&objects)?,
         classes,
         largest: largest(heap, objects.into_iter(), top)
             .into_iter()
             .map(|o| describe(heap, o))
             .collect(),
-    }
+    })
 }

@@ -120,7 +120,8 @@ pub(crate) fn all() -> Vec<(&'static str, Listed)> {
             "root_kinds",
             few(ROOT_KINDS, |env, _| {
                 let options = roots::RootOptions { kind: None, top: 0 };
-                rows_of(ROOT_KINDS, &roots::roots(&env.heap, &options).kinds)
+                let found = env.stop.within(|c| roots::roots(&env.heap, &options, c))?;
+                rows_of(ROOT_KINDS, &found.kinds)
             }),
         ),
         (

@@ -162,7 +162,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
                 .map_err(Fault::bad)?,
             top: p.limit(20)?,
         };
-        say(heap, f, &roots::roots(heap, &options))
+        say(heap, f, &roots::roots(heap, &options, &e.control())?)
     }),
     ("threads", |e, p, f| {
         let heap = e.heap()?;
