@@ -92,27 +92,54 @@ fn eval<C: Cell>(links: &mut [Link<C>], path: &mut Vec<u64>, node: u64, limit: u
     smallest.get()
 }
 
+/// Edges between two steps of the fetching below.
+const GAP: usize = 10;
+/// Steps from a source towards its ancestors that are fetched. Evaluating an edge takes one or two in most heaps, and
+/// four in a heap with long lists.
+const STEPS: usize = 4;
+/// Edges whose links are being fetched, at least `GAP * STEPS`; a power of two.
+const FETCHED: usize = 64;
+
 /// The reverse pass over the numbers of one block.
 struct Pass<'a, C: Cell> {
     links: &'a mut [Link<C>],
     path: Vec<u64>,
+    /// For the edges that are evaluated soon, by their position: the highest node whose link is being fetched.
+    fetched: [C; FETCHED],
 }
 
 impl<C: Cell> Pass<'_, C> {
     /// The smallest candidate from the edges in the bucket, or `parent` if that is smaller.
     #[inline]
-    fn explicit(&mut self, w: u64, parent: u64, bucket_start: u64, grouped: &Grouped<C>) -> u64 {
-        if w >= bucket_start + 12 {
-            // Fetches the links that a node a few steps later needs.
-            for source in grouped.of(w - 12) {
-                prefetch(self.links, source.get() as usize);
-            }
-        }
+    fn explicit(&mut self, w: u64, parent: u64, grouped: &Grouped<C>) -> u64 {
         let mut best = parent;
-        for source in grouped.of(w) {
-            best = best.min(self.candidate(source.get(), w));
+        let sources = grouped.sources();
+        // In reverse order, so that the positions of all edges of the bucket descend.
+        for at in grouped.range(w).rev() {
+            if let Some(first) = at.checked_sub(GAP * (STEPS + 1)) {
+                self.fetch(sources, first, w);
+            }
+            best = best.min(self.candidate(sources[at].get(), w));
         }
         best
+    }
+
+    /// Fetches links that later edges need: the one of the source of an edge that is far ahead, and for nearer edges the
+    /// one above the link that was fetched for them before. Otherwise each step of an evaluation would wait for memory.
+    #[inline]
+    fn fetch(&mut self, sources: &[C], first: usize, w: u64) {
+        let source = sources[first];
+        prefetch(self.links, source.get() as usize);
+        self.fetched[first % FETCHED] = source;
+        for step in 1..=STEPS {
+            let fetched = &mut self.fetched[(first + step * GAP) % FETCHED];
+            let above = self.links[fetched.get() as usize][0];
+            // Numbers up to that of the target have no links yet.
+            if above.get() > w {
+                *fetched = above;
+            }
+            prefetch(self.links, fetched.get() as usize);
+        }
     }
 
     #[inline]
@@ -205,6 +232,7 @@ fn semidominators<C: Cell>(
         let mut pass = Pass {
             links: &mut links,
             path: Vec::new(),
+            fetched: [C::default(); FETCHED],
         };
         let mut lists = class_edges.lists.iter().peekable();
         let (mut parent, mut limits) = (Vec::new(), Vec::new());
@@ -220,7 +248,7 @@ fn semidominators<C: Cell>(
                 if w == 0 {
                     break;
                 }
-                let mut best = pass.explicit(w, parent.get(), from, &grouped);
+                let mut best = pass.explicit(w, parent.get(), &grouped);
                 if let Some((_, first, last)) = lists.next_if(|l| l.0 == w) {
                     best = pass.implied(
                         w,

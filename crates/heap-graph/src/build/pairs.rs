@@ -189,8 +189,20 @@ impl<C: Cell> Grouped<C> {
     /// Sources of a target of this bucket.
     #[inline]
     pub(crate) fn of(&self, target: u64) -> &[C] {
+        &self.sources[self.range(target)]
+    }
+
+    /// The sources of all targets, in the order of targets.
+    #[inline]
+    pub(crate) fn sources(&self) -> &[C] {
+        &self.sources
+    }
+
+    /// Where in them the sources of a target are.
+    #[inline]
+    pub(crate) fn range(&self, target: u64) -> std::ops::Range<usize> {
         let t = (target & ((1 << BUCKET_BITS) - 1)) as usize;
-        &self.sources[self.starts[t] as usize..self.starts[t + 1] as usize]
+        self.starts[t] as usize..self.starts[t + 1] as usize
     }
 }
 
