@@ -72,7 +72,8 @@ export const object = {
       contentsTable(contents),
       o.slots.length ? [h("h2", null, o.slots[0].declared_in ? "Fields" : "Elements"), slots(o.slots), more(o.omitted_slots, o.kind === "object_array" ? to("objects", { set: `out:${set}` }) : null)] : null,
       o.statics?.length ? [h("h2", null, "Static fields"), slots(o.statics)] : null,
-      o.dominators.length ? [h("h2", null, "Kept alive through"), steps(o.dominators)] : null,
+      o.dominators.length ? [h("h2", null, "Kept alive through"), steps(o.dominators),
+        o.omitted_dominators ? h("p", { class: "dim" }, `${grouped(o.omitted_dominators)} steps in the middle are left out.`) : null] : null,
       h("h2", null, "Referred to by"),
       o.inbound_count === null ? notice("wait", "Referrers are still being collected", h("p", null, "They appear here by themselves."))
         : [objectTable(o.inbound, { field: true, empty: "Nothing refers to it by a field." }), more(o.inbound_count - o.inbound.length, to("objects", { set: `in:${set}` }))],

@@ -102,8 +102,11 @@ pub struct ObjectDetails {
     pub inbound: Vec<Referrer>,
     /// Number of all objects that refer to it; `null` if they were not searched.
     pub inbound_count: Option<u64>,
-    /// The path from the top of the dominator tree down to it; empty if it is unreachable.
+    /// The path from the top of the dominator tree down to it; empty if it is unreachable. Of a path of more than 4096
+    /// steps, the first and the last 2048.
     pub dominators: Vec<Step>,
+    /// Number of steps between the first and the last half of `dominators` that were left out.
+    pub omitted_dominators: u64,
     /// The largest objects that it dominates directly.
     pub dominated: Vec<ObjectRef>,
     /// Number of all objects that it dominates directly.
@@ -128,7 +131,7 @@ pub fn details(
     } else {
         (Vec::new(), None)
     };
-    let (chain, _) = dominators_of(heap, object);
+    let (chain, omitted_dominators) = dominators_of(heap, object);
     let dominators = steps(heap, &chain)?;
     let dominated = largest(heap, heap.dominated(Some(object)), options.limit);
     let reachable = heap.is_reachable(object);
@@ -148,6 +151,7 @@ pub fn details(
         inbound,
         inbound_count,
         dominators: if reachable { dominators } else { Vec::new() },
+        omitted_dominators,
         dominated: dominated.into_iter().map(|o| describe(heap, o)).collect(),
         dominated_count: heap.dominated_count(Some(object)),
         allocated_at: trace_frames(heap, heap.allocation_trace(object)),

@@ -4,6 +4,7 @@
 use crate::objects::describe::{ObjectRef, describe};
 use heap_graph::{Dominator, Heap, HeapError, ObjIdx, ObjectKind, ObjectView};
 use serde::Serialize;
+use std::collections::VecDeque;
 
 /// A step of a path. The first step is nearest to the roots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,42 +20,53 @@ pub struct Step {
     pub direct: bool,
 }
 
-/// The longest chain that is followed upwards. Linked lists of millions of nodes exist, but no user reads a chain that
-/// long.
-pub const MAX_CHAIN: usize = 4096;
+/// How many steps at each end of a chain are described. Linked lists of millions of nodes exist, but no user reads a
+/// chain that long.
+pub const CHAIN_END: usize = 2048;
 
-/// The dominators of an object from the top of the tree down to and including the object. The flag is true if the
-/// chain was longer than [`MAX_CHAIN`] and lacks its upper part.
-pub fn dominators_of(heap: &Heap, object: ObjIdx) -> (Vec<ObjIdx>, bool) {
-    let mut chain = vec![object];
-    let mut at = object;
-    while let Dominator::Object(above) = heap.dominator(at) {
-        if chain.len() >= MAX_CHAIN {
-            chain.reverse();
-            return (chain, true);
+/// An object and its dominators, upwards to the top of the tree.
+pub fn dominators_above(heap: &Heap, object: ObjIdx) -> impl Iterator<Item = ObjIdx> + '_ {
+    std::iter::successors(Some(object), |at| match heap.dominator(*at) {
+        Dominator::Object(above) => Some(above),
+        Dominator::Root | Dominator::Unreachable => None,
+    })
+}
+
+/// The dominators of an object from the top of the tree down to and including the object. Of a longer chain, only
+/// [`CHAIN_END`] objects at each end, and the number of those between them.
+pub fn dominators_of(heap: &Heap, object: ObjIdx) -> (Vec<ObjIdx>, u64) {
+    let mut upwards = dominators_above(heap, object);
+    let mut chain: Vec<ObjIdx> = upwards.by_ref().take(CHAIN_END).collect();
+    let (mut top, mut omitted) = (VecDeque::new(), 0);
+    for above in upwards {
+        if top.len() == CHAIN_END {
+            top.pop_front();
+            omitted += 1;
         }
-        chain.push(above);
-        at = above;
+        top.push_back(above);
     }
+    chain.extend(top);
     chain.reverse();
-    (chain, false)
+    (chain, omitted)
 }
 
 /// Names the steps of a chain.
 pub fn steps(heap: &Heap, chain: &[ObjIdx]) -> Result<Vec<Step>, HeapError> {
-    let mut steps = Vec::with_capacity(chain.len());
-    for (n, object) in chain.iter().enumerate() {
-        let field = match chain.get(n + 1) {
-            Some(next) => field_to(heap, *object, *next)?,
-            None => None,
-        };
-        steps.push(Step {
-            object: describe(heap, *object),
-            direct: field.is_some() || n + 1 == chain.len(),
-            field,
-        });
-    }
-    Ok(steps)
+    (0..chain.len()).map(|n| step(heap, chain, n)).collect()
+}
+
+/// Names one step of a chain.
+pub(super) fn step(heap: &Heap, chain: &[ObjIdx], n: usize) -> Result<Step, HeapError> {
+    let object = chain[n];
+    let field = match chain.get(n + 1) {
+        Some(next) => field_to(heap, object, *next)?,
+        None => None,
+    };
+    Ok(Step {
+        object: describe(heap, object),
+        direct: field.is_some() || n + 1 == chain.len(),
+        field,
+    })
 }
 
 /// The reference by which one object holds another: the most specific one if there are several (a field before the

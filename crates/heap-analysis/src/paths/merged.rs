@@ -28,6 +28,16 @@ pub const EXACT_VISITS: usize = 2_000_000;
 /// As [`MAX_VISITS`], beyond [`EXACT_VISITS`].
 const FEW_VISITS: usize = 1_000;
 
+/// One in this many objects on a long path is cached with the last wanted object of the path.
+const REMEMBERED: u64 = 32;
+
+/// A path from a root to an object.
+struct Route {
+    /// From the root on; the last object is the target, unless the path is longer than wanted.
+    path: Vec<ObjIdx>,
+    target: ObjIdx,
+}
+
 /// Finds shortest paths one after the other and caches every path to a root that it has found.
 struct Finder<'h> {
     heap: &'h Heap,
@@ -36,6 +46,10 @@ struct Finder<'h> {
     holders: Holders<'h>,
     /// The next object towards the root, and the distance to the root. Roots map to themselves.
     known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
+    /// How many objects of a path, from the root on, are wanted.
+    levels: usize,
+    /// The last wanted object on the paths of some objects that are farther from the root.
+    last_wanted: FxHashMap<ObjIdx, ObjIdx>,
     visits: usize,
     /// Objects that may be visited while paths must be the shortest ones.
     exact: usize,
@@ -48,6 +62,7 @@ impl<'h> Finder<'h> {
         heap: &'h Heap,
         exclude: Exclusions,
         exact: usize,
+        levels: usize,
         control: &'h Control<'h>,
     ) -> Finder<'h> {
         Finder {
@@ -56,15 +71,17 @@ impl<'h> Finder<'h> {
             roots: root_set(heap),
             holders: Holders::new(heap, exclude),
             known: FxHashMap::default(),
+            levels,
+            last_wanted: FxHashMap::default(),
             visits: 0,
             exact,
             widened: false,
         }
     }
 
-    /// A path from a root to the target, both included; empty if there is none. It is the shortest one if that search
-    /// ends within its limits.
-    fn path(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
+    /// A path from a root to the target; `None` if there is none. It is the shortest one if that search ends within its
+    /// limits.
+    fn path(&mut self, target: ObjIdx) -> Result<Option<Route>, HeapError> {
         if !self.known.contains_key(&target) {
             self.search(target)?;
         }
@@ -77,9 +94,13 @@ impl<'h> Finder<'h> {
             self.holders.with_instances();
             self.search(target)?;
         }
+        if !self.known.contains_key(&target) {
+            return Ok(None);
+        }
         let mut path = Vec::new();
-        let mut at = target;
+        let mut at = self.last_wanted(target)?;
         while let Some((next, distance)) = self.known.get(&at) {
+            self.pace.step()?;
             path.push(at);
             if *distance == 0 {
                 break;
@@ -87,7 +108,31 @@ impl<'h> Finder<'h> {
             at = *next;
         }
         path.reverse();
-        Ok(path)
+        Ok(Some(Route { path, target }))
+    }
+
+    /// The last object on the path of the target that is wanted: the target itself unless it is too far from the root.
+    /// The paths to the nodes of a list of millions would together be much longer than the list.
+    fn last_wanted(&mut self, target: ObjIdx) -> Result<ObjIdx, HeapError> {
+        let mut at = target;
+        let mut way = Vec::new();
+        while let Some((next, distance)) = self.known.get(&at) {
+            self.pace.step()?;
+            if (*distance as usize) < self.levels {
+                break;
+            }
+            if let Some(last) = self.last_wanted.get(&at) {
+                at = *last;
+                break;
+            }
+            if at == target || at.0.is_multiple_of(REMEMBERED) {
+                way.push(at);
+            }
+            at = *next;
+        }
+        self.last_wanted
+            .extend(way.into_iter().map(|passed| (passed, at)));
+        Ok(at)
     }
 
     /// Goes up from the target as long as its dominator holds it directly, and starts a search at the last object
@@ -201,16 +246,14 @@ pub fn common_point(
     options: &MergeOptions,
     control: &Control<'_>,
 ) -> Result<Option<CommonPoint>, HeapError> {
-    let mut paths = paths_to(heap, targets, Exclusions::ALL, EXACT_VISITS, control)?;
+    let to = |exclude| paths_to(heap, targets, exclude, EXACT_VISITS, usize::MAX, control);
+    let mut paths = to(Exclusions::ALL)?;
     if paths.is_empty() {
-        paths = paths_to(heap, targets, Exclusions::default(), EXACT_VISITS, control)?;
+        paths = to(Exclusions::default())?;
     }
     let enough = (options.group_ratio * targets.len() as f64) as usize;
-    let bytes = |paths: &[&[ObjIdx]]| -> u64 {
-        let targets = paths.iter().filter_map(|p| p.last());
-        targets.map(|o| heap.retained(*o).0).sum()
-    };
-    let all: Vec<&[ObjIdx]> = paths.iter().map(Vec::as_slice).collect();
+    let bytes = |paths: &[&Route]| -> u64 { paths.iter().map(|p| heap.retained(p.target).0).sum() };
+    let all: Vec<&Route> = paths.iter().collect();
     let Some((mut at, mut here)) = fullest(&all, 0) else {
         return Ok(None);
     };
@@ -229,32 +272,31 @@ pub fn common_point(
 }
 
 /// The object at `depth` that most of the paths go through, with those paths.
-fn fullest<'p>(paths: &[&'p [ObjIdx]], depth: usize) -> Option<(ObjIdx, Vec<&'p [ObjIdx]>)> {
+fn fullest<'p>(paths: &[&'p Route], depth: usize) -> Option<(ObjIdx, Vec<&'p Route>)> {
     let mut counts: FxHashMap<ObjIdx, usize> = FxHashMap::default();
-    for path in paths {
-        if let Some(object) = path.get(depth) {
+    for route in paths {
+        if let Some(object) = route.path.get(depth) {
             *counts.entry(*object).or_default() += 1;
         }
     }
     let (object, _) = counts.into_iter().max_by_key(|(o, n)| (*n, Reverse(*o)))?;
-    let through = paths.iter().filter(|p| p.get(depth) == Some(&object));
+    let through = paths.iter().filter(|p| p.path.get(depth) == Some(&object));
     Some((object, through.copied().collect()))
 }
 
+/// The first `levels` objects of a path to each target that has one.
 fn paths_to(
     heap: &Heap,
     targets: &[ObjIdx],
     exclude: Exclusions,
     exact: usize,
+    levels: usize,
     control: &Control<'_>,
-) -> Result<Vec<Vec<ObjIdx>>, HeapError> {
-    let mut finder = Finder::new(heap, exclude, exact, control);
+) -> Result<Vec<Route>, HeapError> {
+    let mut finder = Finder::new(heap, exclude, exact, levels, control);
     let mut paths = Vec::with_capacity(targets.len());
     for target in targets {
-        let path = finder.path(*target)?;
-        if !path.is_empty() {
-            paths.push(path);
-        }
+        paths.extend(finder.path(*target)?);
     }
     Ok(paths)
 }
@@ -341,7 +383,12 @@ pub fn to_objects(
     let count = reachable().count();
     let step = count.div_ceil(options.max_paths.max(1)).max(1);
     let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
-    let paths = paths_to(heap, &sample, options.exclude, options.exact, control)?;
+    // One level more than the tree has, so that a node knows whether paths go on below it.
+    let levels = options.depth.saturating_add(1);
+    let to = |objects: &[ObjIdx], exclude| {
+        paths_to(heap, objects, exclude, options.exact, levels, control)
+    };
+    let paths = to(&sample, options.exclude)?;
     let mut merged = MergedPaths {
         class: name.to_owned(),
         objects: count as u64,
@@ -352,11 +399,9 @@ pub fn to_objects(
         omitted: 0,
     };
     if merged.without_path > 0 && options.exclude != Exclusions::default() {
-        let found: FxHashSet<ObjIdx> = paths.iter().filter_map(|p| p.last().copied()).collect();
+        let found: FxHashSet<ObjIdx> = paths.iter().map(|p| p.target).collect();
         let others: Vec<ObjIdx> = sample.into_iter().filter(|o| !found.contains(o)).collect();
-        let all = Exclusions::default();
-        let by_excluded = paths_to(heap, &others, all, options.exact, control)?;
-        merged.by_excluded = by_excluded.len() as u64;
+        merged.by_excluded = to(&others, Exclusions::default())?.len() as u64;
     }
     let mut pace = Pace::new(control, "merging paths", paths.len() as u64);
     grow(heap, &paths, options, &mut merged, &mut pace)?;
@@ -369,7 +414,7 @@ struct Branch<'p> {
     members: Vec<ObjIdx>,
     /// The field by which the branch above holds each of them; `[*]` for slots of an array.
     field: Option<String>,
-    paths: Vec<&'p [ObjIdx]>,
+    paths: Vec<&'p Route>,
 }
 
 /// What decides whether objects are one branch.
@@ -393,8 +438,9 @@ fn branches<'p>(
     let folded = above.members.len() > 1;
     let mut fields: FxHashMap<(ObjIdx, ObjIdx), Option<String>> = FxHashMap::default();
     let mut groups: FxHashMap<Key, Branch<'p>> = FxHashMap::default();
-    for path in &above.paths {
+    for route in &above.paths {
         pace.step()?;
+        let path = &route.path;
         let (Some(parent), Some(child)) = (path.get(depth), path.get(depth + 1)) else {
             continue;
         };
@@ -416,7 +462,7 @@ fn branches<'p>(
             paths: Vec::new(),
         });
         branch.members.push(*child);
-        branch.paths.push(path);
+        branch.paths.push(route);
     }
     let mut found = Vec::with_capacity(groups.len());
     for (key, mut branch) in groups {
@@ -428,7 +474,7 @@ fn branches<'p>(
         branch.field = match (key, branch.paths.first()) {
             (Key::Slots(_), _) if folded || branch.members.len() > 1 => Some("[*]".to_owned()),
             (Key::Field(field, _), _) => field,
-            (_, Some(path)) => field_to(heap, path[depth], branch.members[0])?,
+            (_, Some(route)) => field_to(heap, route.path[depth], branch.members[0])?,
             (_, None) => None,
         };
         found.push(branch);
@@ -443,24 +489,26 @@ fn branches<'p>(
 /// Builds the tree from paths, with an explicit stack.
 fn grow(
     heap: &Heap,
-    paths: &[Vec<ObjIdx>],
+    paths: &[Route],
     options: &MergedOptions,
     merged: &mut MergedPaths,
     pace: &mut Pace<'_>,
 ) -> Result<(), HeapError> {
     let mut roots: FxHashMap<ObjIdx, Branch<'_>> = FxHashMap::default();
-    for path in paths {
-        let Some(root) = path.first() else { continue };
+    for route in paths {
+        let Some(root) = route.path.first() else {
+            continue;
+        };
         let branch = roots.entry(*root).or_insert_with(|| Branch {
             members: vec![*root],
             field: None,
             paths: Vec::new(),
         });
-        branch.paths.push(path.as_slice());
+        branch.paths.push(route);
     }
     let mut roots: Vec<Branch<'_>> = roots.into_values().collect();
     roots.sort_by_key(|b| (Reverse(b.paths.len()), b.members[0]));
-    let targets: Vec<ObjIdx> = paths.iter().filter_map(|p| p.last().copied()).collect();
+    let targets: Vec<ObjIdx> = paths.iter().map(|p| p.target).collect();
     let above = Above::of(heap, &targets, pace)?;
     merged.omitted = roots.len().saturating_sub(options.top) as u64;
     roots.truncate(options.top);
@@ -474,7 +522,7 @@ fn grow(
             0
         });
         let object = here.members[0];
-        let targets = here.paths.iter().filter_map(|p| p.last().copied());
+        let targets = here.paths.iter().map(|p| p.target);
         merged.nodes.push(MergedNode {
             depth,
             object: describe(heap, object),
@@ -486,7 +534,7 @@ fn grow(
             field: here.field,
             targets: here.paths.len() as u64,
             targets_retained: above.retained(heap, targets),
-            is_target: here.paths.iter().any(|p| p.len() == depth + 1),
+            is_target: here.paths.iter().any(|p| p.path.len() == depth + 1),
             omitted: (all - next.len()) as u64,
         });
         stack.extend(next.into_iter().rev().map(|b| (depth + 1, b)));

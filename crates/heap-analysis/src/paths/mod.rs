@@ -6,7 +6,7 @@ pub(crate) mod together;
 
 use crate::leaks::root_kinds;
 use crate::pace::Pace;
-use crate::paths::chain::{Step, steps};
+use crate::paths::chain::{Step, step};
 use crate::sets::selection::Selection;
 use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectsByClass, RefStrength};
 use hprof::HeapTag;
@@ -276,9 +276,14 @@ fn search(
             while let Some(o) = chain.last().and_then(|o| next.get(o)) {
                 chain.push(*o);
             }
+            let mut steps = Vec::with_capacity(chain.len());
+            for n in 0..chain.len() {
+                pace.step()?;
+                steps.push(step(heap, &chain, n)?);
+            }
             paths.push(Path {
                 roots: root_kinds(heap, object),
-                steps: steps(heap, &chain)?,
+                steps,
             });
             if paths.len() >= options.count {
                 break;

@@ -8,10 +8,10 @@ use crate::cell::Cell;
 use crate::describe::{array_length, characters, field_path, readable};
 use crate::error::QueryError;
 use crate::graph::{path_to_root, retained_set};
-use crate::shared::Env;
+use crate::shared::{BLOCK, Env};
 use heap_analysis::collections::held::{self, Held};
 use heap_analysis::pace::Pace;
-use heap_analysis::paths::chain::field_to;
+use heap_analysis::paths::chain::{dominators_above, field_to};
 use heap_graph::{Dominator, ObjIdx};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
@@ -196,10 +196,17 @@ fn path_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 fn dominator_path(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     match argument(env, scan).filter(|o| env.heap.is_reachable(*o)) {
-        Some(of) => Ok(chain_rows(
-            env,
-            heap_analysis::paths::chain::dominators_of(&env.heap, of).0,
-        )),
+        Some(of) => {
+            let mut chain = Vec::new();
+            for object in dominators_above(&env.heap, of) {
+                if chain.len().is_multiple_of(BLOCK) {
+                    env.stop.check()?;
+                }
+                chain.push(object);
+            }
+            chain.reverse();
+            Ok(chain_rows(env, chain))
+        }
         None => none(),
     }
 }

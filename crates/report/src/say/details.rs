@@ -61,7 +61,7 @@ impl Say for ObjectDetails {
         if !self.dominators.is_empty() {
             doc = doc
                 .heading("Kept alive through")
-                .table(path_table(&self.dominators));
+                .table(path_table(&self.dominators, self.omitted_dominators));
         }
         if !self.dominated.is_empty() {
             let mut table = Table::new([number("retained"), words("object")]);

@@ -119,7 +119,7 @@ pub(super) fn destroyed_doc(list: &[Destroyed]) -> Doc {
                     found.path.roots.join(", ")
                 )),
             ])
-            .table(path_table(&found.path.steps));
+            .table(path_table(&found.path.steps, 0));
     }
     doc
 }
@@ -195,7 +195,7 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
     }
     // A path of one step is the suspect itself, which was already named.
     if suspect.path.len() > 1 {
-        doc = doc.table(path_table(&suspect.path));
+        doc = doc.table(path_table(&suspect.path, 0));
     }
     if let Some(point) = &suspect.accumulation_point
         && !point.parts.is_empty()
@@ -413,8 +413,8 @@ fn parts_table(point: &AccumulationPoint) -> Table {
     table
 }
 
-/// A path, one step per row, indented.
-pub(super) fn path_table(path: &[Step]) -> Table {
+/// A path, one step per row, indented; `omitted` steps in its middle are not in the list.
+pub(super) fn path_table(path: &[Step], omitted: u64) -> Table {
     let mut table = Table::new([number("retained"), words("path")]);
     let hidden = path.len().saturating_sub(MAX_STEPS);
     let mut field: Option<Vec<Span>> = None;
@@ -423,7 +423,8 @@ pub(super) fn path_table(path: &[Step]) -> Table {
         let hide = hidden > 0 && n >= hide_from && n < hide_from + hidden + 1;
         if hide {
             if n == hide_from {
-                let text = format!("… {} more steps …", hidden + 1);
+                let all = hidden as u64 + 1 + omitted;
+                let text = format!("… {} …", plural(all, "more step", "more steps"));
                 table.row([Cell::empty(), Cell::from(Span::Dim(text)).at_depth(n)]);
             }
         } else {

@@ -29,7 +29,7 @@ impl Say for Paths {
                     n + 1,
                     path.roots.join(", ")
                 ))])
-                .table(path_table(&path.steps));
+                .table(path_table(&path.steps, 0));
         }
         if self.more {
             doc = doc.text([Span::Dim(
