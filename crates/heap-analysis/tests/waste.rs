@@ -541,6 +541,33 @@ fn check_references(got: &Waste, list: &[One], heap: &Heap) -> Result<(), TestCa
 }
 
 #[test]
+fn a_referent_that_its_reference_also_holds_in_another_field_is_not_only_weakly_held() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let fields = [("referent", Type::Object)];
+    let reference = b.class("java/lang/ref/Reference", object, &fields);
+    let weak = b.class("java/lang/ref/WeakReference", reference, &[]);
+    let entry = b.class("app/Entry", weak, &[("value", Type::Object)]);
+    for is_value in [true, true, false] {
+        let key = b.instance(object, &[]);
+        let value = if is_value { key } else { 0 };
+        let entry = b.instance(entry, &[value, key].map(Value::Object));
+        b.root(Root::Unknown, entry);
+    }
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), b.bytes()).expect("writing the dump");
+    let heap = Heap::open(file.path(), &Options::default(), &Control::quiet()).expect("readable");
+    let got = waste(&heap, &WasteOptions::default(), &Control::quiet()).expect("an answer");
+    let rows: Vec<(u64, u64)> = got
+        .references
+        .rows
+        .iter()
+        .map(|r| (r.references, r.only))
+        .collect();
+    assert_eq!(rows, [(3, 1)]);
+}
+
+#[test]
 fn a_users_table_adds_a_collection() {
     let mut b = Builder::new(IdSize::Eight);
     let object = b.java_lang_object();

@@ -74,9 +74,11 @@ impl Params {
     pub fn number(&self, name: &str, default: usize) -> Result<usize, Fault> {
         match self.get(name) {
             None => Ok(default),
-            Some(text) => text
-                .parse()
-                .map_err(|_| Fault::bad(format!("{name}={text}: expected a whole number"))),
+            Some(text) => text.parse().map_err(|_| {
+                Fault::bad(format!(
+                    "{name}={text}: expected a whole number of at least 0"
+                ))
+            }),
         }
     }
 

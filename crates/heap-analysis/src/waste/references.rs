@@ -163,18 +163,22 @@ fn is_alone(
     budget: &mut usize,
 ) -> Result<bool, HeapError> {
     let class = &heap.class(heap.class_of(reference)).name;
-    // Any other path leads through objects that the reference dominates. The platform's own classes add only links
-    // between references.
-    if heap.dominated_count(Some(reference)) == 1 || class.starts_with("java.lang.ref.") {
+    // The platform's own classes add only links between references.
+    if class.starts_with("java.lang.ref.") {
         return Ok(true);
     }
+    // Any other path leads through objects that the reference dominates.
+    let dominates_no_other = heap.dominated_count(Some(reference)) == 1;
     for other in heap.outbound(reference)? {
         let ordinary = other.strength == RefStrength::Strong && other.via != Via::Class;
-        if ordinary && reaches(heap, other.target, referent, budget)? {
+        if ordinary
+            && (other.target == referent
+                || !dominates_no_other && reaches(heap, other.target, referent, budget)?)
+        {
             return Ok(false);
         }
     }
-    Ok(*budget > 0)
+    Ok(dominates_no_other || *budget > 0)
 }
 
 /// Entries of maps with weak keys that are never freed, because the value refers to the key.

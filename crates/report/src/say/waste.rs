@@ -313,9 +313,9 @@ fn references(waste: &Waste, doc: Doc) -> Doc {
         Span::Bytes(native.mapped_bytes.0),
         Span::from(" of files, "),
         Span::Count(native.foreign),
-        Span::from(" are over "),
+        Span::from(" refer to "),
         Span::Bytes(native.foreign_bytes.0),
-        Span::from(" of native code"),
+        Span::from(" that native code owns"),
     ];
     if let Some(reserved) = native.reserved {
         sums.extend([
