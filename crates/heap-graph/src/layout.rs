@@ -9,18 +9,19 @@ use hprof::{
 };
 use rustc_hash::FxHashMap;
 
-/// The first objects of one class in file order, with their offsets and the distances to their neighbours; the same
-/// objects for any number of threads.
+/// The first objects of one class in file order, the same for any number of threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FirstGaps(Vec<(u64, Sample)>);
+pub(crate) struct FirstGaps(Vec<Sample>);
 
 /// An object of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Sample {
-    /// The distance to the next object of the file, which is the next one by address, too.
-    Gap(u32),
-    /// Its id, if the file is not in the order of addresses; its neighbour is then known at the end.
-    Id(u64),
+pub(crate) struct Sample {
+    /// Offset of its record.
+    pub(crate) at: u64,
+    pub(crate) id: u64,
+    /// The id of the next object in the file, until [`FirstGaps::measure`] finds the next one by address; 0 if it is not
+    /// needed for that.
+    pub(crate) next: u64,
 }
 
 /// Larger distances are gaps, not sizes.
@@ -36,21 +37,15 @@ impl FirstGaps {
     }
 
     /// Adds an object; a worker adds them in file order.
-    pub(crate) fn add(&mut self, at: u64, sample: Sample) {
-        self.0.push((at, sample));
+    pub(crate) fn add(&mut self, sample: Sample) {
+        self.0.push(sample);
     }
 
-    /// Turns ids into distances; `next` returns the id of the next object by address.
-    pub(crate) fn measure(&mut self, next: impl Fn(u64) -> Option<u64>) {
-        self.0.retain_mut(|(_, sample)| {
-            if let Sample::Id(id) = *sample {
-                let gap = next(id).and_then(|next| next.checked_sub(id));
-                let Some(gap) = gap.filter(|gap| *gap > 0 && *gap < LARGEST_GAP) else {
-                    return false;
-                };
-                *sample = Sample::Gap(gap as u32);
-            }
-            true
+    /// Sets the next object by address, which `next` returns; objects without one near them are dropped.
+    pub(crate) fn measure(&mut self, next: impl Fn(&Sample) -> Option<u64>) {
+        self.0.retain_mut(|sample| {
+            sample.next = next(sample).unwrap_or(0);
+            (1..LARGEST_GAP).contains(&sample.next.saturating_sub(sample.id))
         });
     }
 
@@ -62,10 +57,8 @@ impl FirstGaps {
 
     pub(crate) fn votes(&self) -> GapVotes {
         let mut votes = GapVotes::default();
-        for (_, sample) in &self.0 {
-            if let Sample::Gap(gap) = sample {
-                votes.add(*gap);
-            }
+        for sample in &self.0 {
+            votes.add((sample.next - sample.id) as u32);
         }
         votes
     }

@@ -210,8 +210,9 @@ impl Mapped<'_> {
                 threads = 1;
                 continue;
             }
-            if !rules.in_order {
-                tallies.measure(&ids);
+            match with_ids {
+                true => tallies.measure(&ids),
+                false => tallies.measure_in_order(),
             }
             return Ok(Objects {
                 rules,

@@ -60,8 +60,8 @@ pub(crate) struct ObjectPass<'a> {
     pub(crate) traces: (u32, u32),
     /// Is added to every offset.
     base: u64,
-    /// The previous instance (offset, id, class slot); the distance to the next object is its size.
-    before: Option<(u64, u64, u32)>,
+    /// The previous instance and its class slot, if the next object in the file may be its neighbour by address.
+    before: Option<(Sample, u32)>,
 }
 
 /// The range of trace serials if there are no objects.
@@ -120,12 +120,11 @@ impl<'a> ObjectPass<'a> {
     #[inline(always)]
     fn object(&mut self, at: FileOffset, id: u64, trace: Serial) -> bool {
         self.traces = span(self.traces, (trace.0, trace.0));
-        if let Some((at, from, class)) = self.before.take() {
-            let gap = id.wrapping_sub(from);
-            if gap < LARGEST_GAP {
-                let gaps = &mut self.classes[class as usize].gaps;
-                gaps.add(at, Sample::Gap(gap as u32));
-            }
+        if let Some((mut sample, class)) = self.before.take()
+            && id.wrapping_sub(sample.id) < LARGEST_GAP
+        {
+            sample.next = id;
+            self.classes[class as usize].gaps.add(sample);
         }
         let is_new = self.ids.as_mut().is_none_or(|ids| ids.insert(id));
         if !is_new {
@@ -166,11 +165,15 @@ impl HeapVisitor for ObjectPass<'_> {
             if !tally.gaps.wanted() {
                 return;
             }
-            if !self.rules.in_order {
-                let at = at.0 + self.base;
-                tally.gaps.add(at, Sample::Id(instance.id.0));
+            let sample = Sample {
+                at: at.0 + self.base,
+                id: instance.id.0,
+                next: 0,
+            };
+            if self.ids.is_some() {
+                tally.gaps.add(sample);
             } else {
-                self.before = Some((at.0 + self.base, instance.id.0, slot));
+                self.before = Some((sample, slot));
             }
         }
     }
@@ -245,9 +248,23 @@ impl Tallies {
     pub(crate) fn measure(&mut self, ids: &FinishedIds) {
         let directory = Directory::new(&ids.numbers);
         let map = IdMap::new(ids.shift, ids.len, &ids.blocks, &ids.numbers, &directory);
-        let next = |id: u64| {
-            let after = map.rank(id)? + 1;
+        let next = |sample: &Sample| {
+            let after = map.rank(sample.id)? + 1;
             (after < map.len()).then(|| map.select(after))
+        };
+        for class in &mut self.classes {
+            class.gaps.measure(next);
+        }
+    }
+
+    /// The same without the ids of all objects, for a file in the order of addresses: the next object by address is the
+    /// next one in the file, unless a class object lies between, whose record is elsewhere.
+    pub(crate) fn measure_in_order(&mut self) {
+        let classes = &self.class_dumps;
+        let next = |sample: &Sample| {
+            let after = classes.partition_point(|class| class.0 <= sample.id);
+            let class = classes.get(after).map_or(u64::MAX, |class| class.0);
+            Some(sample.next.min(class))
         };
         for class in &mut self.classes {
             class.gaps.measure(next);

@@ -69,13 +69,17 @@ impl Fields {
 
 /// The fields that HotSpot adds, as far as they are the same in all versions that can be distinguished
 /// apart: the state of virtual threads since JDK 19, the dependent code of a call site since its
-/// context is gone (JDK 25).
+/// context is gone (JDK 25), the method of a resolved name and, where Java has no field for it, its class.
 fn injected(class: &ClassInfo, packs: bool, pointer: BasicType) -> [Option<BasicType>; 4] {
-    use BasicType::{Byte, Int, Long, Short};
+    use BasicType::{Byte, Int, Long, Object, Short};
     match class.name.as_str() {
         "java.lang.ClassLoader" if class.dumped => [Some(pointer), None, None, None],
         "java.lang.Thread" if has(class, "holder") => {
             [Some(pointer), Some(Int), Some(Short), Some(Byte)]
+        }
+        "java.lang.invoke.ResolvedMethodName" if class.dumped => {
+            let holder = (!has(class, "vmholder")).then_some(Object);
+            [Some(pointer), holder, None, None]
         }
         "java.lang.InternalError" if packs => [Some(Byte), None, None, None],
         "java.lang.invoke.CallSite" if packs && !has(class, "context") => {
