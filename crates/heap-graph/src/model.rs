@@ -264,6 +264,8 @@ pub struct Summary {
     pub gc_roots: BTreeMap<String, u64>,
     /// Number of root records whose object is not in the dump.
     pub dangling_roots: u64,
+    /// Number of references of objects to objects that are not in the dump.
+    pub dangling_references: u64,
     /// True if no root record refers to an object of the dump, so the dump does not state which objects are live. Then
     /// every object counts as reachable (except in the plain model) and retains only itself.
     pub no_roots: bool,

@@ -4,7 +4,7 @@ use heap_graph::{ClassIdx, ContentVisitor, Control, Heap, ObjIdx, ObjectView, Op
 use hprof::BasicType;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use testkit::dump::IdSize;
+use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 use testkit::shapes::{Encoding, dump_of, graphs};
 
 #[derive(Default)]
@@ -256,4 +256,27 @@ fn a_stack_chunk_may_be_smaller_than_its_class_states() {
     assert_eq!(class.instance_size.0, 4000);
     assert!(heap.shallow(chunk).0 < 100);
     assert_eq!(class.shallow, heap.shallow(chunk));
+}
+
+#[test]
+fn references_to_objects_that_the_dump_lacks_are_counted() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let pair = ["first", "second"].map(|name| (name, Type::Object));
+    let pair = b.class("Pair", object, &pair);
+    let array = b.object_array_class();
+    let held = b.instance(object, &[]);
+    const UNKNOWN: u64 = 0xdead_beef_00;
+    let few = b.object_array(array, &[0, UNKNOWN, held]);
+    // Longer arrays are read in pieces.
+    let many: Vec<u64> = (0..5000).map(|n| [0, UNKNOWN, held][n % 3]).collect();
+    let many = b.object_array(array, &many);
+    let pair = b.instance(pair, &[many, UNKNOWN].map(Value::Object));
+    for id in [few, pair] {
+        b.root(Root::Unknown, id);
+    }
+    let heap = open(&b.bytes());
+    let unknown_of_many = (0..5000).filter(|n| n % 3 == 1).count() as u64;
+    assert_eq!(heap.summary().dangling_references, 2 + unknown_of_many);
+    assert!(heap.is_reachable(heap.find(hprof::ObjectId(held)).expect("the object")));
 }

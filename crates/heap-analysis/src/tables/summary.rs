@@ -46,6 +46,8 @@ pub struct FileSummary {
     pub gc_roots: BTreeMap<String, u64>,
     /// Number of root records whose object is not in the dump.
     pub dangling_roots: u64,
+    /// Number of references of objects to objects that are not in the dump.
+    pub dangling_references: u64,
     /// Number of object ids that occur more than once; only the first object with an id counts.
     pub duplicate_objects: u64,
     /// Objects by kind.
@@ -94,6 +96,7 @@ pub fn summary(heap: &Heap) -> FileSummary {
         sub_records: s.sub_records.clone(),
         gc_roots: s.gc_roots.clone(),
         dangling_roots: s.dangling_roots,
+        dangling_references: s.dangling_references,
         duplicate_objects: s.duplicate_objects,
         objects: s.objects,
         shallow: s.shallow,

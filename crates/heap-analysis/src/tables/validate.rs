@@ -81,6 +81,10 @@ pub fn validate(heap: &Heap) -> Verdict {
                 summary.dangling_roots,
             ),
             check(
+                "references to objects that are not in the dump",
+                summary.dangling_references,
+            ),
+            check(
                 "object ids that occur more than once",
                 summary.duplicate_objects,
             ),

@@ -44,6 +44,7 @@ struct Rows<'b, C: Cell> {
     class_objects: Vec<u64>,
     class_ordinal: Vec<u32>,
     virtual_threads: Vec<(u64, u64)>,
+    dangling: u64,
     facts: ObjectFacts<'b>,
 }
 
@@ -78,6 +79,7 @@ impl Job<'_> {
             class_objects,
             class_ordinal,
             virtual_threads,
+            dangling,
             facts,
         } = found;
         let phases = &self.options.phases;
@@ -132,6 +134,7 @@ impl Job<'_> {
         let mut reached = retained::write(self, index, numbers, idom, n, &sizes, total)?;
         self.check()?;
         reached.virtual_threads = virtual_threads;
+        reached.dangling = dangling;
         reached.conservative = conservative;
         Ok(Some(reached))
     }
@@ -223,11 +226,12 @@ impl Job<'_> {
         if shared.too_long.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let mut virtual_threads = Vec::new();
+        let (mut virtual_threads, mut dangling) = (Vec::new(), 0);
         let (mut anchors, mut large) = (Vec::new(), Vec::new());
         for pass in &mut passes {
             std::mem::replace(&mut pass.failed, Ok(())).map_err(io())?;
             phases.random(pass.ranked);
+            dangling += pass.dangling;
             virtual_threads.append(&mut pass.virtual_threads);
             anchors.append(&mut pass.anchors);
             large.append(&mut pass.large);
@@ -244,6 +248,7 @@ impl Job<'_> {
             class_objects,
             class_ordinal,
             virtual_threads,
+            dangling,
             facts,
         }))
     }

@@ -79,6 +79,8 @@ pub(crate) struct ReferencePass<'a, C> {
     marker: std::marker::PhantomData<C>,
     /// Ids whose numbers were looked up.
     pub(crate) ranked: u64,
+    /// References to objects that are not in the dump.
+    pub(crate) dangling: u64,
     /// Virtual threads: id and file offset.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
 }
@@ -99,6 +101,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             large: Vec::new(),
             marker: std::marker::PhantomData,
             ranked: 0,
+            dangling: 0,
             virtual_threads: Vec::new(),
         }
     }
@@ -234,7 +237,9 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
         let mut at = 0;
         for k in 0..len {
             let target = target(k);
-            if target != NO_NUMBER && !shared.roots.contains(target) {
+            if target == NO_NUMBER {
+                self.dangling += 1;
+            } else if !shared.roots.contains(target) {
                 at = row.target(out, at, target);
             }
         }
@@ -345,6 +350,8 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
                 let id = shared.map.rank(array.id.0).unwrap_or(NO_NUMBER);
                 // Look up the numbers of the next elements.
                 let mut next = Vec::with_capacity(WINDOW);
+                let ids = array.elements.chunks_exact(width);
+                let nulls = ids.filter(|e| read_id(e, shared.ids).is_null()).count() as u64;
                 let element = |k: usize| {
                     if k.is_multiple_of(WINDOW) {
                         let rest = array.elements[k * width..].chunks_exact(width).take(WINDOW);
@@ -355,6 +362,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
                     next.get(k % WINDOW).copied().unwrap_or(NO_NUMBER)
                 };
                 self.write_row(&object, id, array.len as usize, element);
+                self.dangling = self.dangling.saturating_sub(nulls);
             }
             return;
         }

@@ -28,6 +28,8 @@ pub(crate) struct Reached {
     pub(crate) groups: GroupSums,
     /// Virtual threads: id and file offset.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
+    /// References to objects that are not in the dump.
+    pub(crate) dangling: u64,
     /// Objects that only conservative local variables reach.
     pub(crate) conservative: FxHashSet<u64>,
 }
@@ -64,6 +66,7 @@ impl Reached {
     pub(crate) fn fill(self, classes: &mut [ClassInfo], summary: &mut Summary) {
         summary.reachable_objects = self.objects;
         summary.reachable_shallow = Bytes(self.shallow);
+        summary.dangling_references = self.dangling;
         for (info, [objects, shallow, retained]) in classes.iter_mut().zip(self.classes) {
             info.reachable_objects = objects;
             info.reachable_shallow = Bytes(shallow);
