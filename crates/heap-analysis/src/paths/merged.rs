@@ -334,7 +334,7 @@ fn is_zero(count: &u64) -> bool {
 /// Merged shortest paths to the objects of a class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MergedPaths {
-    /// Name of the class; it includes all classes of this name if several loaders define it.
+    /// Name of the class, which includes all classes of this name if several loaders define it, or the set of objects.
     pub class: String,
     /// Number of reachable objects of the class.
     pub objects: u64,
