@@ -169,6 +169,29 @@ fn a_fault_of_the_text_is_shown_at_its_place() {
 }
 
 #[test]
+fn a_wrong_query_has_the_same_exit_code_in_each_language() {
+    let folder = folder(&dump());
+    for (text, part) in [
+        ("select * from nosuch", "taken for sql"),
+        ("select * from referencs", "did you mean references?"),
+        ("select count(*) from instanceof a.Node", "taken for sql"),
+        ("select (", "taken for sql"),
+        ("select x.@nope from a.Node x", "taken for oql"),
+        ("heap.classes(", "JavaScript:"),
+        ("select x from a.Node x where x.n && (", "taken for jhat"),
+        ("select classof(x).y from absent.Node x", "taken for jhat"),
+        ("heap.objects('absent.Node')", "taken for jhat"),
+        ("", "the query is empty"),
+        ("  ", "the query is empty"),
+    ] {
+        let output = tenure(folder.path(), &["query", "a.hprof", text]);
+        assert_eq!(output.status.code(), Some(2), "{text}: {output:?}");
+        let printed = String::from_utf8(output.stderr).expect("text");
+        assert!(printed.contains(part), "{text}: {printed}");
+    }
+}
+
+#[test]
 fn a_damaged_dump_is_answered_with_its_damage_named() {
     let whole = dump();
     let folder = folder(&whole[..whole.len() - 40]);

@@ -78,17 +78,21 @@ impl QueryError {
 
     /// Adds the dialect that was assumed to an error in a text without a given dialect.
     pub(crate) fn recognised_as(self, lang: Lang) -> QueryError {
+        let others = [Lang::Sql, Lang::Oql, Lang::Jhat].map(Lang::name);
+        let others: Vec<_> = others.into_iter().filter(|n| *n != lang.name()).collect();
+        let with_language = |message: String| {
+            format!(
+                "{message}; the text was taken for {}, the other languages are {}",
+                lang.name(),
+                others.join(" and ")
+            )
+        };
         match self {
-            QueryError::Text { message, place } => {
-                let others = [Lang::Sql, Lang::Oql, Lang::Jhat].map(Lang::name);
-                let others: Vec<_> = others.into_iter().filter(|n| *n != lang.name()).collect();
-                let message = format!(
-                    "{message}; the text was taken for {}, the other languages are {}",
-                    lang.name(),
-                    others.join(" and ")
-                );
-                QueryError::Text { message, place }
-            }
+            QueryError::Text { message, place } => QueryError::Text {
+                message: with_language(message),
+                place,
+            },
+            QueryError::Run(message) => QueryError::Run(with_language(message)),
             other => other,
         }
     }

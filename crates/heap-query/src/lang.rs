@@ -1,6 +1,8 @@
 //! The dialects, and how the dialect of a text is detected.
 
 use crate::oql;
+use crate::shared::Env;
+use crate::sql::{self, Reading};
 use serde::Serialize;
 
 /// A dialect.
@@ -84,8 +86,20 @@ const STATEMENTS: &[&str] = &[
     "alter", "attach", "detach", "pragma", "vacuum", "begin", "commit", "replace",
 ];
 
-/// True for a text that is JavaScript, or has JavaScript in it.
-fn is_jhat(text: &str) -> bool {
+/// Signs of JavaScript that are operators of SQL, too.
+const IN_BOTH: &[&str] = &["==", "||"];
+
+/// The signs of JavaScript in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scripted {
+    No,
+    /// SQL has all of them, too.
+    Shared,
+    Yes,
+}
+
+/// How much of a text is JavaScript.
+fn scripted(text: &str) -> Scripted {
     let first = text.split_whitespace().next().unwrap_or_default();
     if first != "select" {
         let word = first
@@ -93,30 +107,75 @@ fn is_jhat(text: &str) -> bool {
             .next()
             .unwrap_or_default();
         let scripted = text.contains(['(', '.', '=']) && !text.trim_start().starts_with(['-', '/']);
-        return scripted && !STATEMENTS.iter().any(|s| s.eq_ignore_ascii_case(word));
+        return match scripted && !STATEMENTS.iter().any(|s| s.eq_ignore_ascii_case(word)) {
+            true => Scripted::Yes,
+            false => Scripted::No,
+        };
     }
-    let outside: String = text.split(['"', '\'']).step_by(2).collect();
+    let outside: String = unquoted(text).collect();
     // `[I`, `[Ljava.lang.String;`, `instanceof 0x12`, an object literal, a pattern.
     let array = outside.contains("from [") || outside.contains("from instanceof [");
     let object = outside.trim_start()[6..].trim_start().starts_with('{');
-    // `==` and `||` exist in SQL, too, and a table of SQL, a quoted name or a subquery in FROM is not a class of a
-    // heap.
+    // A table of SQL, a quoted name or a subquery in FROM is not a class of a heap.
     let mut after_from = words(text).skip_while(|w| !w.eq_ignore_ascii_case("from"));
-    let is_sql = |word: &str| crate::sql::is_table(word) || word.eq_ignore_ascii_case("select");
+    let is_sql = |word: &str| sql::is_table(word) || word.eq_ignore_ascii_case("select");
     let of_table = after_from.nth(1).is_some_and(is_sql) || quoted_from(text).is_some();
-    let counts = |word: &&&str| !(of_table && ["==", "||"].contains(*word));
     // MAT uses `@length` instead.
     let length = !text.contains('@')
         && outside.contains(".length")
         && words(text).any(|w| w.ends_with(".length") && w.matches('.').count() > 1);
-    let mut signs = JAVASCRIPT.iter().filter(counts);
-    array || object || length || signs.any(|w| outside.contains(w))
+    let found = |sign: &&&str| outside.contains(**sign);
+    let mut own = JAVASCRIPT.iter().filter(|sign| !IN_BOTH.contains(*sign));
+    if array || object || length || own.any(|sign| found(&sign)) {
+        Scripted::Yes
+    } else if !of_table && IN_BOTH.iter().any(|sign| found(&sign)) {
+        Scripted::Shared
+    } else {
+        Scripted::No
+    }
+}
+
+/// True for a text that is JavaScript, or has JavaScript in it: it has signs of JavaScript, and SQLite does not accept
+/// it. Without FROM, a text with a name that SQLite does not know is SQL unless it has a sign that only JavaScript has:
+/// JavaScript would ignore what is on the right of `||`.
+fn is_jhat(env: &Env, text: &str) -> bool {
+    match scripted(text) {
+        Scripted::No => false,
+        signs => match sql::read(env, text) {
+            Reading::Accepted => false,
+            Reading::UnknownName => signs == Scripted::Yes || has_from(text),
+            Reading::Refused => true,
+        },
+    }
+}
+
+/// True for a text with FROM.
+fn has_from(text: &str) -> bool {
+    words(text).any(|w| w.eq_ignore_ascii_case("from"))
+}
+
+/// True for a text with `@name` outside of quotes: only MAT's OQL has attributes.
+fn has_attribute(text: &str) -> bool {
+    let named = |piece: &str| {
+        let after = piece.split('@').skip(1);
+        after
+            .into_iter()
+            .any(|rest| rest.starts_with(|c: char| c.is_alphabetic()))
+    };
+    unquoted(text).any(named)
 }
 
 /// The dialect of a text: OQL if it parses as OQL and its FROM is not a table of SQL.
-pub(crate) fn recognise(text: &str) -> Lang {
-    if is_jhat(text) {
+pub(crate) fn recognise(env: &Env, text: &str) -> Lang {
+    let attributes = has_from(text) && has_attribute(text);
+    if attributes && oql::parses(text) {
+        return Lang::Oql;
+    }
+    if is_jhat(env, text) {
         return Lang::Jhat;
+    }
+    if attributes {
+        return Lang::Oql;
     }
     let words: Vec<&str> = words(text).collect();
     let has = |list: &[&str]| {
@@ -176,11 +235,26 @@ fn after_words<'t>(text: &'t str, first: &str, second: &str) -> Option<&'t str> 
 
 /// Words outside of strings; a dotted name is one word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let outside = text.split(['"', '\'']).step_by(2);
     let is_part = |c: char| c.is_alphanumeric() || "._$".contains(c);
-    outside
+    unquoted(text)
         .flat_map(move |piece| piece.split(move |c| !is_part(c)))
         .filter(|w| !w.is_empty())
+}
+
+/// The pieces of a text that are not in quotes. A quote ends at the next quote of its kind.
+fn unquoted(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let now = rest?;
+        let Some(at) = now.find(['"', '\'']) else {
+            rest = None;
+            return Some(now);
+        };
+        let quote = &now[at..=at];
+        let inside = &now[at + 1..];
+        rest = inside.find(quote).map(|end| &inside[end + 1..]);
+        Some(&now[..at])
+    })
 }
 
 /// The text in double quotes after FROM: a pattern in OQL, the name of a table in SQL.

@@ -113,13 +113,15 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<(Lang, Option<Cut>), QueryError> {
         let asked = lang.is_some();
-        let lang = lang.unwrap_or_else(|| recognise(text));
+        not_empty(text)?;
+        let env = self.env(limits);
+        let lang = lang.unwrap_or_else(|| recognise(&env, text));
         let mut limited = Limited {
             sink,
             left: limits.rows.unwrap_or(usize::MAX),
             rows: 0,
         };
-        let result = run(&self.env(limits), text, lang, &mut limited);
+        let result = run(&env, text, lang, &mut limited);
         let result = result.and_then(|cut| self.heap.check().map(|()| cut).map_err(Into::into));
         self.remember(HistoryEntry {
             text: text.to_owned(),
@@ -151,12 +153,19 @@ impl Session {
         lang: Option<Lang>,
         limits: &Limits,
     ) -> Result<Table, QueryError> {
-        let lang = lang.unwrap_or_else(|| recognise(text));
-        match lang {
-            Lang::Sql => sql::explain(&self.env(limits), text),
-            Lang::Oql => Ok(lines_of(lang, &oql::explain(text)?)),
-            Lang::Jhat => Ok(lines_of(lang, &jhat::explain(text)?)),
-        }
+        not_empty(text)?;
+        let asked = lang.is_some();
+        let env = self.env(limits);
+        let lang = lang.unwrap_or_else(|| recognise(&env, text));
+        let plan = match lang {
+            Lang::Sql => sql::explain(&env, text),
+            Lang::Oql => oql::explain(text).map(|plan| lines_of(lang, &plan)),
+            Lang::Jhat => jhat::explain(text).map(|plan| lines_of(lang, &plan)),
+        };
+        plan.map_err(|error| match asked {
+            true => error,
+            false => error.recognised_as(lang),
+        })
     }
 
     fn remember(&self, entry: HistoryEntry) {
@@ -171,6 +180,14 @@ impl Session {
     pub fn history(&self) -> Vec<HistoryEntry> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.clone()
+    }
+}
+
+/// Refuses a text without a query, before a language is detected.
+fn not_empty(text: &str) -> Result<(), QueryError> {
+    match text.trim().is_empty() {
+        true => Err(QueryError::Run("the query is empty".to_owned())),
+        false => Ok(()),
     }
 }
 
@@ -200,7 +217,8 @@ pub(crate) fn resolve(env: &Env, set: &SetSpec) -> Result<SetSpec, QueryError> {
             let message = "a query inside a set of a query inside a set is one too many";
             return Err(QueryError::Run(message.to_owned()));
         }
-        let lang = Lang::named(dialect).unwrap_or_else(|| recognise(text));
+        not_empty(text)?;
+        let lang = Lang::named(dialect).unwrap_or_else(|| recognise(&inner, text));
         let mut ids = Ids::default();
         match run(&inner, text, lang, &mut ids)? {
             Some(cut) => Err(QueryError::Stopped(cut)),

@@ -1,6 +1,6 @@
 //! The language of a query that names none.
 
-use crate::common::known;
+use crate::common::{corpus_heap, fails, known, show};
 use heap_query::{Lang, Limits};
 
 #[test]
@@ -68,4 +68,140 @@ fn dialects_are_recognised() {
             .complete("select ret", 10, 9)
             .contains(&"retained_set".to_owned())
     );
+}
+
+#[test]
+fn what_sqlite_accepts_is_sql_and_attributes_are_mats() {
+    let (session, _) = known();
+    for (query, lang, row) in [
+        ("select 'a'||'b'", Lang::Sql, "ab"),
+        ("select max(1,2)||'x'", Lang::Sql, "2x"),
+        ("select 'a\nb' || 'a'||char(10)||'b'", Lang::Sql, "a\nba\nb"),
+        ("select 'it''s' == \"it's\"", Lang::Sql, "1"),
+        ("select 'heap.' || 'function'", Lang::Sql, "heap.function"),
+        ("select n||'x' from a.Node where n == 2", Lang::Sql, "2x"),
+        ("select x.n from a.Node x where x.n == 2", Lang::Sql, "2"),
+        (
+            "select class||kind from [objects] where class = 'a.Sub'",
+            Lang::Sql,
+            "a.Subinstance",
+        ),
+        (
+            "select distinct classof(s).@name from instanceof a.Node s where s.n > 2",
+            Lang::Oql,
+            "a.Sub",
+        ),
+        ("select classof(s).@name from a.Sub s", Lang::Oql, "a.Sub"),
+        (
+            "select classof(s).name from a.Sub s where s.l == 7",
+            Lang::Jhat,
+            "a.Sub",
+        ),
+        (
+            "select x.n from a.Node x where x == heap.findObject(objectid(x)) && x.n == 2",
+            Lang::Jhat,
+            "2",
+        ),
+    ] {
+        let table = session.run(query, None, &Limits::default());
+        let found = table.map(|t| (t.lang, show(&t.rows[0], &[])));
+        let found = found.map_err(|e| e.to_string());
+        assert_eq!(found, Ok((lang, row.to_owned())), "{query}");
+    }
+    let two = "select 'a\nb', 'a'||char(10)||'b'";
+    let two = session.run(two, None, &Limits::default()).expect("rows");
+    assert_eq!(show(&two.rows[0], &[]), "a\nb | a\nb");
+    // JavaScript would answer `a` and ignore the rest.
+    for (query, part) in [
+        (
+            "select 'a'||absent",
+            "no such column: absent; the text was taken for sql",
+        ),
+        (
+            "select 'a'||absent(1)",
+            "no such function: absent; the text was taken for sql",
+        ),
+        ("select x.@n( from a.Node x", "the text was taken for oql"),
+        ("heap.absent(", "the text was taken for jhat"),
+        (
+            "select absent(x) from a.Node x where x.n => 1",
+            "the text was taken for jhat",
+        ),
+        (
+            "select * from clases",
+            "no such table: clases; did you mean classes?; the text was taken for sql",
+        ),
+        (
+            "select * from nosuch_at_all",
+            "no such table: nosuch_at_all; the text was taken for sql",
+        ),
+        (
+            "select count(*) from instanceof a.Node",
+            "no such table: instanceof (in SQL, instanceof.\"a.B\" is",
+        ),
+    ] {
+        let error = session.run(query, None, &Limits::default());
+        let printed = error.expect_err(query).to_string();
+        assert!(printed.contains(part), "{query}: {printed}");
+    }
+    fails(
+        &session,
+        Lang::Sql,
+        "select * from clases c",
+        14,
+        "classes?",
+    );
+}
+
+/// The queries whose answers by jhat and MAT are recorded.
+#[test]
+fn recorded_queries_keep_their_language() {
+    let Some(session) = corpus_heap("languages", "eclipse-mat+mat__HeapDumpSample.hprof") else {
+        return;
+    };
+    let jhat = include_str!("data/jhat_answers.txt");
+    let mat = include_str!("data/mat_answers.txt");
+    let mut other = Vec::new();
+    let mut count = 0;
+    for (lang, texts) in [(Lang::Jhat, jhat), (Lang::Oql, mat)] {
+        for line in texts.lines().filter(|line| !line.starts_with('#')) {
+            let text = line.splitn(3, '\t').nth(2).unwrap_or_default();
+            let is_query = text.contains(' ') && text.to_lowercase().starts_with("select");
+            if !is_query {
+                continue;
+            }
+            count += 1;
+            let plan = session.explain(text, None, &Limits::default());
+            if plan.map_or(Lang::Sql, |plan| plan.lang) != lang {
+                other.push(text);
+            }
+        }
+    }
+    assert_eq!(count, 90);
+    // These are queries of MAT, too, or have no sign of JavaScript.
+    assert_eq!(
+        other,
+        [
+            "select s from java.lang.String s where s.count >= 100",
+            "select file.path.value.toString() from java.io.File file",
+            "select o from instanceof java.lang.ClassLoader o",
+            "select refers(t, t.name) from instanceof java.lang.Thread t where t.name != null",
+            "select o from instanceof java.util.AbstractMap o",
+        ]
+    );
+}
+
+#[test]
+fn a_text_without_a_query_is_named_as_empty() {
+    let (session, _) = known();
+    for text in ["", "  \n ", ";", "-- select 1", "/* nothing */ ;"] {
+        for lang in [None, Some(Lang::Sql)] {
+            let error = session.run(text, lang, &Limits::default());
+            let printed = error.expect_err(text).to_string();
+            assert!(printed.starts_with("the query is empty"), "{printed}");
+            let error = session.explain(text, lang, &Limits::default());
+            let printed = error.expect_err(text).to_string();
+            assert!(printed.starts_with("the query is empty"), "{printed}");
+        }
+    }
 }

@@ -52,6 +52,11 @@ fn a_query_has_rows_places_proposals_and_a_history() {
     assert_eq!(status, 400, "{body}");
     assert!(body.contains("no column of objects"), "{body}");
 
+    for empty in ["", "  "] {
+        let (status, _, body) = site.ask("GET", &query(empty), "");
+        assert_eq!(status, 400, "{body}");
+        assert!(body.contains("the query is empty"), "{body}");
+    }
     let (status, _, body) = site.ask("GET", &query("select class,\n  nosuch from objects"), "");
     let fault: Json = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 400);

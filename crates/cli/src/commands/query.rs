@@ -158,10 +158,13 @@ impl Args {
     }
 }
 
-/// A fault of the text is the fault of the command line: the place is shown under it.
+/// A query that is wrong is a fault of the command line; its place is shown under the text if it is known.
 pub(super) fn fault(error: QueryError) -> anyhow::Error {
     let Some(place) = error.place() else {
-        return error.into();
+        return match error {
+            QueryError::Run(message) => Usage(message).into(),
+            other => other.into(),
+        };
     };
     note(&place.text);
     note(&format!("{}^", " ".repeat(place.column - 1)));

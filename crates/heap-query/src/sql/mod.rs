@@ -23,6 +23,7 @@ use crate::cell::{Cell, Cut, Table};
 use crate::error::QueryError;
 use crate::session::Sink;
 use crate::shared::Env;
+use heap_analysis::sets::similar::nearest;
 use rewrite::{Rewritten, rewrite};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -140,8 +141,41 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
     let mut statement = db
         .prepare(&rewritten.sql)
-        .map_err(|e| error_of(env, text, &rewritten, e))?;
+        .map_err(|e| unprepared(env, text, &rewritten, e))?;
     rows(env, &mut statement, sink).map_err(|e| error_of(env, text, &rewritten, e))
+}
+
+/// What SQLite makes of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It is a query.
+    Accepted,
+    /// It has the form of a query, and a name in it does not exist or is used in a wrong way.
+    UnknownName,
+    /// It is not SQL.
+    Refused,
+}
+
+/// Prepares a text without running it.
+pub(crate) fn read(env: &Env, text: &str) -> Reading {
+    let is_class = |name: &str| !env.classes_named(name).is_empty();
+    let Ok(rewritten) = rewrite(text, &is_class) else {
+        return Reading::Refused;
+    };
+    let Ok(db) = connect(env, &rewritten) else {
+        return Reading::Refused;
+    };
+    match db.prepare(&rewritten.sql) {
+        Ok(_) => Reading::Accepted,
+        Err(Error::SqlInputError { msg, .. } | Error::SqliteFailure(_, Some(msg))) => {
+            let form = ["syntax error", "unrecognized token", "incomplete input"];
+            match form.iter().any(|part| msg.contains(part)) {
+                true => Reading::Refused,
+                false => Reading::UnknownName,
+            }
+        }
+        Err(_) => Reading::Refused,
+    }
 }
 
 /// SQLite's plan of a query.
@@ -151,7 +185,7 @@ pub(crate) fn explain(env: &Env, text: &str) -> Result<Table, QueryError> {
     let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
     // Prepared without EXPLAIN first, so that positions in errors are those in the original text.
     if let Err(error) = db.prepare(&rewritten.sql) {
-        return Err(error_of(env, text, &rewritten, error));
+        return Err(unprepared(env, text, &rewritten, error));
     }
     let failed = |e: Error| QueryError::Run(e.to_string());
     rewritten.sql.insert_str(0, "explain query plan ");
@@ -219,6 +253,40 @@ fn cell(env: &Env, value: ValueRef<'_>, is_object: Option<bool>) -> Cell {
             id.map_or_else(|| Cell::Text(text.into_owned()), Cell::Object)
         }
     }
+}
+
+/// The error of a text that SQLite does not accept: it always has a position.
+fn unprepared(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> QueryError {
+    let message = match error_of(env, text, rewritten, error) {
+        QueryError::Run(message) => message,
+        other => return other,
+    };
+    let Some(name) = message.strip_prefix("no such table: ") else {
+        return QueryError::at(text, text.len(), message);
+    };
+    let place = word_at(text, name).unwrap_or(text.len());
+    QueryError::at(text, place, format!("{message}{}", hint(env, name)))
+}
+
+/// The position of a name in a text, as a whole word.
+fn word_at(text: &str, name: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || "_$".contains(c);
+    let mut found = text.match_indices(name).filter(|(at, _)| {
+        !text[..*at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
+    });
+    found.next().map(|(at, _)| at)
+}
+
+/// What to write instead of the name of a table that does not exist.
+fn hint(env: &Env, name: &str) -> String {
+    if name.eq_ignore_ascii_case("instanceof") {
+        return " (in SQL, instanceof.\"a.B\" is the table of a class with its subclasses)"
+            .to_owned();
+    }
+    let fixed = fixed();
+    let mut known: Vec<&str> = fixed.iter().map(|f| f.0).chain(view_names()).collect();
+    known.extend(env.heap.classes().iter().map(|class| class.name.as_str()));
+    nearest(name, &known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
 fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> QueryError {

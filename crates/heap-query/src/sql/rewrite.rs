@@ -108,6 +108,9 @@ pub(crate) fn rewrite(
         out: Rewritten::default(),
     };
     rewriter.one_statement()?;
+    if rewriter.solid(0) == rewriter.tokens.len() {
+        return Err(QueryError::Run("the query is empty".to_owned()));
+    }
     let mut at = 0;
     // Parentheses of `table( ... )` to be omitted.
     let mut dropped = Vec::new();
