@@ -58,11 +58,9 @@ const SQL_WORDS: &[&str] = &[
     "this",
 ];
 
-/// Operators and words that only JavaScript has.
+/// Operators and words of JavaScript that SQL does not have.
 const JAVASCRIPT: &[&str] = &[
-    "==",
     "&&",
-    "||",
     "=>",
     "function",
     "heap.",
@@ -124,11 +122,10 @@ fn scripted(text: &str) -> Scripted {
     let length = !text.contains('@')
         && outside.contains(".length")
         && words(text).any(|w| w.ends_with(".length") && w.matches('.').count() > 1);
-    let found = |sign: &&&str| outside.contains(**sign);
-    let mut own = JAVASCRIPT.iter().filter(|sign| !IN_BOTH.contains(*sign));
-    if array || object || length || own.any(|sign| found(&sign)) {
+    let has = |signs: &[&str]| signs.iter().any(|sign| outside.contains(sign));
+    if array || object || length || has(JAVASCRIPT) {
         Scripted::Yes
-    } else if !of_table && IN_BOTH.iter().any(|sign| found(&sign)) {
+    } else if !of_table && has(IN_BOTH) {
         Scripted::Shared
     } else {
         Scripted::No
@@ -157,10 +154,8 @@ fn has_from(text: &str) -> bool {
 /// True for a text with `@name` outside of quotes: only MAT's OQL has attributes.
 fn has_attribute(text: &str) -> bool {
     let named = |piece: &str| {
-        let after = piece.split('@').skip(1);
-        after
-            .into_iter()
-            .any(|rest| rest.starts_with(|c: char| c.is_alphabetic()))
+        let mut after = piece.split('@').skip(1);
+        after.any(|rest| rest.starts_with(|c: char| c.is_alphabetic()))
     };
     unquoted(text).any(named)
 }
