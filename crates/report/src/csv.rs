@@ -1,8 +1,10 @@
 //! Comma-separated values (RFC 4180): quotes only where needed, lines that end with CRLF. Names in a dump may be
-//! hostile, so no text contains anything that a terminal or a spreadsheet would interpret.
+//! hostile, so no text contains anything that a terminal or a spreadsheet would interpret. A line break in a text stays
+//! one, in quotes: with an escape, two different texts would be the same field.
 
 use crate::escape::visible;
 use heap_query::Cell;
+use std::borrow::Cow;
 
 /// One line, with its line end.
 pub fn line(fields: impl IntoIterator<Item = impl AsRef<str>>) -> String {
@@ -25,10 +27,37 @@ pub fn row(cells: &[Cell]) -> String {
 /// One field. A text that a spreadsheet would interpret as a formula is prefixed with an apostrophe; numbers may begin
 /// with a sign.
 pub(crate) fn push_field(text: &str, out: &mut String) {
+    push(text, with_line_breaks(text), out);
+}
+
+/// The same for a reader of one row per line: a line break is written as `\n`.
+pub(crate) fn push_one_line(text: &str, out: &mut String) {
+    push(text, visible(text), out);
+}
+
+/// The text with line breaks, and all else that must not act made visible. A carriage return is part of a line break
+/// only before a line feed: alone, it would hide what a terminal showed before it.
+fn with_line_breaks(text: &str) -> Cow<'_, str> {
+    if !text.contains('\n') {
+        return visible(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for line in text.split_inclusive('\n') {
+        let (line, end) = match (line.strip_suffix("\r\n"), line.strip_suffix('\n')) {
+            (Some(line), _) => (line, "\r\n"),
+            (None, Some(line)) => (line, "\n"),
+            (None, None) => (line, ""),
+        };
+        out.push_str(&visible(line));
+        out.push_str(end);
+    }
+    Cow::Owned(out)
+}
+
+fn push(original: &str, text: Cow<'_, str>, out: &mut String) {
     let formula =
-        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
-    let text = visible(text);
-    if formula || text.contains([',', '"']) {
+        original.starts_with(['=', '+', '-', '@', '\t', '\r']) && original.parse::<f64>().is_err();
+    if formula || text.contains([',', '"', '\n']) {
         out.push('"');
         if formula {
             out.push('\'');
@@ -57,7 +86,19 @@ mod tests {
         ];
         assert_eq!(
             row(&cells),
-            "\"a,b\",\"say \"\"x\"\"\\n\\u{1b}[2J\",,-3,\"'=HYPERLINK(1)\",\"'\\t=1\",0x7f\r\n"
+            "\"a,b\",\"say \"\"x\"\"\n\\u{1b}[2J\",,-3,\"'=HYPERLINK(1)\",\"'\\t=1\",0x7f\r\n"
         );
+    }
+
+    #[test]
+    fn different_texts_are_different_fields() {
+        let texts = ["a\nb", "a\\nb", "a\r\nb", "a\rb", "\n=1", "a\n"];
+        assert_eq!(
+            line(texts),
+            "\"a\nb\",a\\nb,\"a\r\nb\",a\\rb,\"\n=1\",\"a\n\"\r\n"
+        );
+        let mut out = String::new();
+        push_one_line("a\nb", &mut out);
+        assert_eq!(out, "a\\nb");
     }
 }

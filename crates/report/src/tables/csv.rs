@@ -1,6 +1,6 @@
 //! A table as [CSV](crate::csv), with the header line of Neo4j's importer if that is requested.
 
-use crate::csv::push_field;
+use crate::csv::{push_field, push_one_line};
 use heap_analysis::share::export::{Table, Values};
 use std::io::{self, Write};
 
@@ -33,6 +33,8 @@ pub(super) fn write(
                 line.push(',');
             }
             match &column.values {
+                // The importer of Neo4j reads a row per line unless an option is given.
+                Values::Text(list) if neo4j => push_one_line(&list[row], &mut line),
                 Values::Text(list) => push_field(&list[row], &mut line),
                 // An id above 2^63 would be a negative number; here it is text.
                 Values::Number(list) if is_id(column.name) => {
