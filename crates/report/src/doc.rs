@@ -21,6 +21,8 @@ pub enum Span {
     Object(Address),
     /// A size.
     Bytes(u64),
+    /// A size, emphasized.
+    StrongBytes(u64),
     /// A number of items.
     Count(u64),
     /// A share from 0 to 1, shown in percent.

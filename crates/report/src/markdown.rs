@@ -2,25 +2,26 @@
 
 use crate::doc::{Align, Block, Cell, Doc, Span, Table};
 use crate::escape::markdown as escape;
-use crate::units::{grouped, human_bytes, percent, plural};
+use crate::units::{Sizes, grouped, percent, plural};
 
 /// Renders a document.
 pub fn render(doc: &Doc, raw_bytes: bool) -> String {
     let mut out = String::new();
+    let sizes = Sizes::in_text(raw_bytes);
     for block in &doc.blocks {
         match block {
             Block::Heading(level, spans) => {
                 let marks = "#".repeat(usize::from(*level) + 1);
-                out.push_str(&format!("{marks} {}\n\n", line(spans, raw_bytes)));
+                out.push_str(&format!("{marks} {}\n\n", line(spans, sizes)));
             }
-            Block::Text(spans) => out.push_str(&format!("{}\n\n", line(spans, raw_bytes).trim())),
+            Block::Text(spans) => out.push_str(&format!("{}\n\n", line(spans, sizes).trim())),
             Block::Note(spans) => {
-                out.push_str(&format!("<sub>{}</sub>\n\n", line(spans, raw_bytes)));
+                out.push_str(&format!("<sub>{}</sub>\n\n", line(spans, sizes)));
             }
             Block::Facts(facts) => {
                 out.push_str("| | |\n|---|---|\n");
                 for (name, spans) in facts {
-                    out.push_str(&format!("| {name} | {} |\n", line(spans, raw_bytes)));
+                    out.push_str(&format!("| {name} | {} |\n", line(spans, sizes)));
                 }
                 out.push('\n');
             }
@@ -37,25 +38,25 @@ pub fn render(doc: &Doc, raw_bytes: bool) -> String {
     out
 }
 
-fn line(spans: &[Span], raw_bytes: bool) -> String {
-    spans.iter().map(|s| span(s, raw_bytes)).collect()
+fn line(spans: &[Span], sizes: Sizes) -> String {
+    spans.iter().map(|s| span(s, sizes)).collect()
 }
 
-fn span(span: &Span, raw_bytes: bool) -> String {
+fn span(span: &Span, sizes: Sizes) -> String {
     match span {
         Span::Text(t) | Span::Dim(t) | Span::Class(t) | Span::Value(t) => escape(t),
         Span::Strong(t) => format!("**{}**", escape(t)),
         Span::Object(id) => format!("`{id}`"),
-        Span::Bytes(n) if raw_bytes => n.to_string(),
-        Span::Bytes(n) => human_bytes(*n),
+        Span::Bytes(n) => sizes.show(*n),
+        Span::StrongBytes(n) => format!("**{}**", sizes.show(*n)),
         Span::Count(n) => grouped(*n),
         Span::Share(share) => percent(*share),
     }
 }
 
-fn cell(cell: &Cell, raw_bytes: bool) -> String {
+fn cell(cell: &Cell, sizes: Sizes) -> String {
     let indent = "&nbsp;&nbsp;".repeat(cell.indent);
-    format!("{indent}{}", line(&cell.spans, raw_bytes))
+    format!("{indent}{}", line(&cell.spans, sizes))
 }
 
 fn render_table(table: &Table, raw_bytes: bool, out: &mut String) {
@@ -77,7 +78,9 @@ fn render_table(table: &Table, raw_bytes: bool, out: &mut String) {
     });
     out.push_str(&join(rules.collect()));
     for row in table.rows.iter().chain(&table.total) {
-        out.push_str(&join(row.iter().map(|c| cell(c, raw_bytes)).collect()));
+        let cells = row.iter().zip(&table.columns);
+        let cells = cells.map(|(c, column)| cell(c, Sizes::in_column(raw_bytes, column.align)));
+        out.push_str(&join(cells.collect()));
     }
     if table.omitted > 0 {
         let more = plural(table.omitted, "more row", "more rows");

@@ -49,7 +49,7 @@ fn span_text(span: &Span) -> String {
             t.clone()
         }
         Span::Object(id) => id.to_string(),
-        Span::Bytes(n) | Span::Count(n) => n.to_string(),
+        Span::Bytes(n) | Span::StrongBytes(n) | Span::Count(n) => n.to_string(),
         Span::Share(share) => format!("{share:.6}"),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::doc::{Align, Block, Cell, Doc, Span, Table};
 use crate::escape::visible;
-use crate::units::{grouped, human_bytes, percent, plural};
+use crate::units::{Sizes, grouped, percent, plural};
 
 /// How to show a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Look {
     pub width: Option<usize>,
     /// Use colour.
     pub color: bool,
-    /// Sizes as plain numbers of bytes.
+    /// Sizes as numbers of bytes: alone in a column of numbers, with their unit in a sentence.
     pub raw_bytes: bool,
 }
 
@@ -31,16 +31,16 @@ pub fn render(doc: &Doc, look: &Look) -> String {
         }
         match block {
             Block::Heading(_, spans) => {
-                let piece = spans_piece(spans, look, None);
+                let piece = text_piece(spans, look);
                 out.push_str(&paint(&piece.text, "1", look));
                 out.push('\n');
             }
             Block::Text(spans) => {
-                let piece = spans_piece(spans, look, None);
+                let piece = text_piece(spans, look);
                 wrap(&piece.text, look, &mut out);
             }
             Block::Note(spans) => {
-                let piece = spans_piece(spans, look, None);
+                let piece = text_piece(spans, look);
                 wrap(&paint(&piece.text, "2", look), look, &mut out);
             }
             Block::Facts(facts) => render_facts(facts, look, &mut out),
@@ -77,14 +77,13 @@ fn paint(text: &str, code: &str, look: &Look) -> String {
 }
 
 /// A span as plain text.
-fn span_text(span: &Span, look: &Look) -> String {
+fn span_text(span: &Span, sizes: Sizes) -> String {
     match span {
         Span::Text(t) | Span::Strong(t) | Span::Dim(t) | Span::Class(t) | Span::Value(t) => {
             visible(t).into_owned()
         }
         Span::Object(id) => format!("@{id}"),
-        Span::Bytes(n) if look.raw_bytes => n.to_string(),
-        Span::Bytes(n) => human_bytes(*n),
+        Span::Bytes(n) | Span::StrongBytes(n) => sizes.show(*n),
         Span::Count(n) => grouped(*n),
         Span::Share(share) => percent(*share),
     }
@@ -92,20 +91,25 @@ fn span_text(span: &Span, look: &Look) -> String {
 
 fn span_color(span: &Span) -> Option<&'static str> {
     match span {
-        Span::Strong(_) => Some("1"),
+        Span::Strong(_) | Span::StrongBytes(_) => Some("1"),
         Span::Dim(_) | Span::Object(_) => Some("2"),
         Span::Value(_) => Some("36"),
         _ => None,
     }
 }
 
+/// Joins the spans of a text.
+fn text_piece(spans: &[Span], look: &Look) -> Piece {
+    spans_piece(spans, look, Sizes::in_text(look.raw_bytes), None)
+}
+
 /// Joins spans; `limit` is the available width.
-fn spans_piece(spans: &[Span], look: &Look, limit: Option<usize>) -> Piece {
+fn spans_piece(spans: &[Span], look: &Look, sizes: Sizes, limit: Option<usize>) -> Piece {
     let mut parts: Vec<(String, Option<&str>, bool)> = spans
         .iter()
         .map(|s| {
             (
-                span_text(s, look),
+                span_text(s, sizes),
                 span_color(s),
                 matches!(s, Span::Class(_)),
             )
@@ -205,15 +209,17 @@ fn wrap(text: &str, look: &Look, out: &mut String) {
 fn render_facts(facts: &[(&'static str, Vec<Span>)], look: &Look, out: &mut String) {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, spans) in facts {
-        let piece = spans_piece(spans, look, None);
+        let piece = text_piece(spans, look);
         let padded = format!("{name:width$}");
         out.push_str(&format!("{}  {}\n", paint(&padded, "2", look), piece.text));
     }
 }
 
-fn cell_piece(cell: &Cell, look: &Look, limit: Option<usize>) -> Piece {
+fn cell_piece(cell: &Cell, align: Align, look: &Look, limit: Option<usize>) -> Piece {
     let indent = cell.indent * 2;
-    let mut piece = spans_piece(&cell.spans, look, limit.map(|l| l.saturating_sub(indent)));
+    let sizes = Sizes::in_column(look.raw_bytes, align);
+    let limit = limit.map(|l| l.saturating_sub(indent));
+    let mut piece = spans_piece(&cell.spans, look, sizes, limit);
     piece.text.insert_str(0, &" ".repeat(indent));
     piece.width += indent;
     piece
@@ -234,7 +240,8 @@ fn render_table(table: &Table, look: &Look, out: &mut String) {
         .collect();
     for row in all() {
         for (n, cell) in row.iter().enumerate().take(columns) {
-            widths[n] = widths[n].max(cell_piece(cell, look, None).width);
+            let piece = cell_piece(cell, table.columns[n].align, look, None);
+            widths[n] = widths[n].max(piece.width);
         }
     }
     // Only the last column of words is shortened: it has the names.
@@ -278,7 +285,7 @@ fn render_table(table: &Table, look: &Look, out: &mut String) {
     for row in all() {
         let cells = row.iter().enumerate().take(columns).map(|(n, cell)| {
             let room = limit.filter(|(at, _)| *at == n).map(|(_, room)| room);
-            cell_piece(cell, look, room)
+            cell_piece(cell, table.columns[n].align, look, room)
         });
         line(cells.collect(), false);
     }
@@ -331,6 +338,37 @@ mod tests {
         let text = render(&sample(), &look);
         assert!(text.lines().all(|l| l.chars().count() <= 46), "{text}");
         assert!(text.contains("…inside.SomeService$Entry"), "{text}");
+    }
+
+    #[test]
+    fn numbers_of_bytes_have_their_unit_in_a_sentence() {
+        let mut table = Table::new([number("shallow"), words("what")]);
+        table.row([
+            Cell::new([Span::from("+"), Span::Bytes(2048)]),
+            Cell::new([Span::from("half of "), Span::Bytes(4096)]),
+        ]);
+        let doc = Doc::new()
+            .text([
+                Span::StrongBytes(40_006_848),
+                Span::from(" in use; unreachable "),
+                Span::Bytes(0),
+            ])
+            .facts(vec![("file", vec![Span::Bytes(12_000_016)])])
+            .table(table);
+        let look = Look {
+            raw_bytes: true,
+            ..Look::default()
+        };
+        assert_eq!(
+            render(&doc, &look),
+            "40,006,848 B in use; unreachable 0 B\n\
+             file  12,000,016 B\n\
+             shallow  what\n\
+             \x20 +2048  half of 4,096 B\n"
+        );
+        let page = crate::markdown::render(&doc, true);
+        assert!(page.contains("**40,006,848 B** in use"), "{page}");
+        assert!(page.contains("| +2048 | half of 4,096 B |"), "{page}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Numbers for people.
 
+use crate::doc::Align;
 pub use heap_analysis::objects::readable::{grouped, utc};
 use live_analysis::metrics::Unit;
 
@@ -17,6 +18,44 @@ pub fn human_bytes(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// How sizes are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// Rounded, with a unit: `38.2 MiB`.
+    Human,
+    /// All digits with a unit, inside a sentence: `40,006,848 B`.
+    Sentence,
+    /// All digits alone, in a column of numbers: `40006848`.
+    Column,
+}
+
+impl Sizes {
+    /// For text; `raw` shows all digits.
+    pub(crate) fn in_text(raw: bool) -> Sizes {
+        match raw {
+            true => Sizes::Sentence,
+            false => Sizes::Human,
+        }
+    }
+
+    /// For a column of a table.
+    pub(crate) fn in_column(raw: bool, align: Align) -> Sizes {
+        match align {
+            Align::Right if raw => Sizes::Column,
+            _ => Sizes::in_text(raw),
+        }
+    }
+
+    /// A size as text.
+    pub(crate) fn show(self, bytes: u64) -> String {
+        match self {
+            Sizes::Human => human_bytes(bytes),
+            Sizes::Sentence => format!("{} B", grouped(bytes)),
+            Sizes::Column => bytes.to_string(),
+        }
+    }
 }
 
 /// `12.3 %`; small shares that are not zero are `<0.1 %`.

@@ -127,6 +127,7 @@ fn piece(span: &Span) -> (Tone, String) {
         Span::Class(t) => (Tone::Plain, clean(t)),
         Span::Object(id) => (Tone::Dim, id.to_string()),
         Span::Bytes(n) => (Tone::Plain, human_bytes(*n)),
+        Span::StrongBytes(n) => (Tone::Strong, human_bytes(*n)),
         Span::Count(n) => (Tone::Plain, grouped(*n)),
         Span::Share(share) => (Tone::Plain, percent(*share)),
     }

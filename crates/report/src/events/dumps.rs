@@ -5,7 +5,6 @@ use live_heap::dumps::{DumpedClass, Dumps, HeapDumpRow, Moment, MonitorDumpRow, 
 
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::say::Chapter;
-use crate::units::human_bytes;
 
 /// One chapter for each kind of dump in the recording.
 pub(super) fn chapters(dumps: &Dumps) -> Vec<Chapter> {
@@ -89,12 +88,13 @@ fn classes(last: &HeapDumpRow, rows: &[DumpedClass], omitted: u64) -> Doc {
         ]);
     }
     table.omitted = omitted;
-    let head = format!(
-        "The last one, after {} allocated, and {} class objects",
-        human_bytes(last.moment.at_bytes),
-        last.class_objects
-    );
-    Doc::new().subheading([Span::Text(head)]).table(table)
+    let objects = last.class_objects;
+    let head = [
+        Span::from("The last one, after "),
+        Span::Bytes(last.moment.at_bytes),
+        Span::Text(format!(" allocated, and {objects} class objects")),
+    ];
+    Doc::new().subheading(head).table(table)
 }
 
 fn objects(rows: &[ObjectDumpRow]) -> Doc {
@@ -150,14 +150,12 @@ fn monitors(last: &MonitorDumpRow, count: usize) -> Doc {
             top.map_or_else(Cell::empty, Cell::class),
         ]);
     }
-    let head = format!(
-        "The last of {count}, after {} allocated",
-        human_bytes(last.moment.at_bytes)
-    );
-    let doc = Doc::new()
-        .subheading([Span::Text(head)])
-        .table(table)
-        .table(threads);
+    let head = [
+        Span::Text(format!("The last of {count}, after ")),
+        Span::Bytes(last.moment.at_bytes),
+        Span::from(" allocated"),
+    ];
+    let doc = Doc::new().subheading(head).table(table).table(threads);
     match &last.damage {
         Some(damage) => doc.text([Span::Text(format!("The dump is damaged: {damage}"))]),
         None => doc,

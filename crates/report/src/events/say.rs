@@ -41,7 +41,7 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
         (
             "present",
             vec![
-                Span::Strong(human_bytes(totals.live_bytes)),
+                Span::StrongBytes(totals.live_bytes),
                 Span::from(" in "),
                 Span::Count(totals.live_objects),
                 Span::from(" objects not collected"),

@@ -61,6 +61,7 @@ fn span(span: &Span) -> String {
         Span::Class(t) => format!("<span class=\"c\">{}</span>", escape(t)),
         Span::Value(t) => format!("<span class=\"v\">{}</span>", escape(t)),
         Span::Object(id) => format!("<code>{id}</code>"),
+        Span::StrongBytes(n) => format!("<b>{}</b>", self::span(&Span::Bytes(*n))),
         Span::Bytes(n) => format!(
             "<span title=\"{} bytes\">{}</span>",
             grouped(*n),
@@ -74,7 +75,7 @@ fn span(span: &Span) -> String {
 /// The number that a cell is sorted by.
 fn sort_key(cell: &Cell) -> Option<String> {
     match cell.spans.first()? {
-        Span::Bytes(n) | Span::Count(n) => Some(n.to_string()),
+        Span::Bytes(n) | Span::StrongBytes(n) | Span::Count(n) => Some(n.to_string()),
         Span::Share(share) => Some(format!("{share:.6}")),
         _ => None,
     }

@@ -29,7 +29,7 @@ pub fn facts_doc(facts: &Facts) -> Doc {
     rows.push((
         "in use",
         vec![
-            Span::Strong(crate::units::human_bytes(facts.reachable_shallow.0)),
+            Span::StrongBytes(facts.reachable_shallow.0),
             Span::from(" in "),
             Span::Count(facts.reachable_objects),
             Span::from(" objects; unreachable "),

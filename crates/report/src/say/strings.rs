@@ -70,7 +70,7 @@ impl Say for Duplicates {
                 Span::from(" different texts, "),
                 Span::Bytes(self.bytes.0),
                 Span::from(" with their arrays; copies waste "),
-                Span::Strong(crate::units::human_bytes(self.wasted.0)),
+                Span::StrongBytes(self.wasted.0),
                 Span::from("."),
             ])
             .table(table)

@@ -370,7 +370,7 @@ impl Say for Collections {
                 Span::from(" of them are empty ("),
                 Span::Bytes(self.empty_bytes.0),
                 Span::from("); trimming the others would free "),
-                Span::Strong(crate::units::human_bytes(self.unused.0)),
+                Span::StrongBytes(self.unused.0),
                 Span::from("."),
             ])
             .table(table)
