@@ -124,6 +124,29 @@ fn exit_codes_show_how_it_went() {
         (&["summary", "shop.hprof"][..], 0),
         (&["strings", "--find", "jdbc:.*", "shop.hprof"], 0),
         (&["strings", "--find", "nothing of it", "shop.hprof"], 1),
+        (&["histogram", "--filter", "no.such", "shop.hprof"], 1),
+        (
+            &[
+                "histogram",
+                "--filter",
+                "no.such",
+                "--no-retained",
+                "shop.hprof",
+            ],
+            1,
+        ),
+        (
+            &[
+                "histogram",
+                "--filter",
+                "shop",
+                "--limit",
+                "1",
+                "shop.hprof",
+            ],
+            0,
+        ),
+        (&["export", "shop.hprof", "-o", "-"], 2),
         (&["object", "shop.hprof", "0x1"], 1),
         (&["paths", "--class", "no.such.Thing", "shop.hprof"], 1),
         (
@@ -169,10 +192,11 @@ fn exit_codes_show_how_it_went() {
         assert_eq!(out.status.code(), Some(want), "{args:?}: {printed}");
         if want == 0 {
             assert_eq!(printed, "", "{args:?}");
-        } else if want != 1 || !args.contains(&"strings") {
+        } else if want != 1 || !(args.contains(&"strings") || args.contains(&"histogram")) {
             assert_ne!(printed, "", "{args:?}");
         }
     }
+    assert!(!at.join("-").exists(), "no output is named -");
 }
 
 #[test]

@@ -92,6 +92,11 @@ impl Args {
 
     /// Writes the tables.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if self.output == Path::new("-") {
+            let message =
+                "export writes several files, so -o takes a folder, not - for standard output";
+            return Err(Usage(message.to_owned()).into());
+        }
         let stem = self
             .dump
             .file

@@ -3,11 +3,14 @@
 use super::described::{help, word};
 use super::target::{Dump, limit};
 use crate::Outcome;
-use crate::exit::Usage;
+use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use clap::ValueEnum;
 use heap_analysis::tables::group::GroupBy;
-use heap_analysis::tables::histogram::{HistogramOptions, SortBy, from_quick, histogram};
+use heap_analysis::tables::histogram::{
+    Histogram, HistogramOptions, SortBy, from_quick, histogram,
+};
+use heap_graph::Summary;
 use regex::Regex;
 
 /// Objects, shallow and retained size by class, package, loader, ...
@@ -91,6 +94,16 @@ impl Args {
         }
     }
 
+    /// Prints rows; a filter that matches none of them is a search without a result.
+    fn answer(&self, session: &Session, found: &Histogram, summary: &Summary) -> Outcome {
+        let exit = session.answer(found, summary)?;
+        let is_match = !found.rows.is_empty() || found.omitted_rows > 0;
+        Ok(match self.filter.is_some() && !is_match {
+            true => Exit::No,
+            false => exit,
+        })
+    }
+
     /// Prints the histogram.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let options = self.options(session);
@@ -99,9 +112,9 @@ impl Args {
                 return Err(Usage("--no-retained counts by class only".to_owned()).into());
             }
             let quick = session.quick_histogram(&self.dump.file)?;
-            return session.answer(&from_quick(&quick, &options), &quick.summary);
+            return self.answer(session, &from_quick(&quick, &options), &quick.summary);
         }
         let heap = session.open(&self.dump.file)?;
-        session.answer(&histogram(&heap, &options)?, heap.summary())
+        self.answer(session, &histogram(&heap, &options)?, heap.summary())
     }
 }
