@@ -200,6 +200,34 @@ fn exit_codes_show_how_it_went() {
 }
 
 #[test]
+fn objects_that_the_dominator_tree_leaves_out_are_named_by_their_place() {
+    let (_dir, at) = folder();
+    let top = stdout(
+        &at,
+        &["dominators", "shop.hprof", "-n", "1", "--depth", "1"],
+    );
+    assert!(top.contains("at the top level."), "{top}");
+    let rows = ["dominators", "shop.hprof", "-n", "1", "--json"];
+    let rows: serde_json::Value = serde_json::from_str(&stdout(&at, &rows)).expect("JSON");
+    let nodes = rows["nodes"].as_array().expect("nodes");
+    let many = nodes
+        .iter()
+        .find(|node| node["dominated"].as_u64() > Some(1));
+    let id = many.expect("an object that dominates several")["object"].to_string();
+    let args = [
+        "dominators",
+        "shop.hprof",
+        id.trim_matches('"'),
+        "-n",
+        "1",
+        "--depth",
+        "1",
+    ];
+    let below = stdout(&at, &args);
+    assert!(below.contains("directly below the object."), "{below}");
+}
+
+#[test]
 fn the_environment_switches_options_on_and_off() {
     let (_dir, at) = folder();
     let with = |variables: &[(&str, &str)], args: &[&str]| {

@@ -53,6 +53,9 @@ pub struct DominatorTree {
     pub dominated: u64,
     /// Number of these objects that were left out.
     pub omitted: u64,
+    /// True if this part starts at an object, not at the top of the tree.
+    #[serde(skip)]
+    pub below_object: bool,
     /// The nodes in pre-order.
     pub nodes: Vec<TreeNode>,
 }
@@ -96,6 +99,7 @@ pub fn tree(heap: &Heap, options: &TreeOptions) -> DominatorTree {
         total,
         dominated,
         omitted,
+        below_object: options.root.is_some(),
         nodes,
     }
 }

@@ -72,8 +72,12 @@ impl Say for DominatorTree {
         }
         let mut doc = Doc::new().heading("Dominator tree").table(table);
         if self.omitted > 0 {
+            let place = match self.below_object {
+                true => "directly below the object",
+                false => "at the top level",
+            };
             doc = doc.text([Span::Dim(format!(
-                "… and {} at the top level.",
+                "… and {} {place}.",
                 plural(self.omitted, "smaller object", "smaller objects")
             ))]);
         }
