@@ -200,6 +200,30 @@ fn exit_codes_show_how_it_went() {
 }
 
 #[test]
+fn sentences_with_numbers_of_bytes_have_their_unit() {
+    let (_dir, at) = folder();
+    let print = |args: &[&str]| stdout(&at, &[args, &["shop.hprof", "--bytes"]].concat());
+    for args in [
+        &["overview"][..],
+        &["waste"],
+        &["strings"],
+        &["collections"],
+        &["leaks"],
+        &["summary"],
+    ] {
+        let printed = print(args);
+        for unit in ["KiB", "MiB"] {
+            assert!(!printed.contains(unit), "{args:?}: {printed}");
+        }
+        assert!(printed.contains(" B"), "{args:?}: {printed}");
+    }
+    let facts = print(&["overview"]);
+    let in_use = facts.lines().find(|line| line.starts_with("in use"));
+    let in_use = in_use.expect("the size in use");
+    assert_eq!(in_use.matches(" B").count(), 2, "{in_use}");
+}
+
+#[test]
 fn objects_that_the_dominator_tree_leaves_out_are_named_by_their_place() {
     let (_dir, at) = folder();
     let top = stdout(
