@@ -323,8 +323,15 @@ impl Session {
         self.out.borrow_mut().write_all(bytes)
     }
 
-    /// Lists the damage on standard error and gives the exit code.
+    /// Names the dump of an archive that the answer is about and lists the damage, on standard error, and gives the exit
+    /// code.
     pub fn finish(&self, provenance: &Provenance) -> Exit {
+        let archive = provenance.diagnostics.iter();
+        for finding in archive.filter(|finding| finding.is_about_archive()) {
+            if !(self.global.json || self.global.quiet) {
+                output::note(&finding.message);
+            }
+        }
         if !provenance.damaged {
             return Exit::Ok;
         }

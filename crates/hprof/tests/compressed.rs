@@ -154,6 +154,9 @@ fn the_dump_of_a_tar_archive_is_read_whatever_packs_it() {
                 // The first archive has another dump behind it, which is named.
                 let notes = format!("{:?}", source.diagnostics());
                 assert_eq!(notes.contains(": other.hprof"), name == long, "{notes}");
+                let several =
+                    notes.contains("the archive has more than one dump; only the first, ");
+                assert_eq!(several, name == long, "{notes}");
                 assert_eq!(source.diagnostics().len(), u64::from(name == long));
             }
         }
@@ -175,6 +178,8 @@ fn other_dumps_of_a_zip_archive_are_named() {
     let entry = "first.hprof".to_owned();
     assert_eq!(*source.packing(), Packing::Zip { entry });
     let notes = format!("{:?}", source.diagnostics());
+    let used = "the archive has 3 dumps; only the first, first.hprof, is used";
+    assert!(notes.contains(used), "{notes}");
     assert!(notes.contains(": second.hprof, third.hprof.gz"), "{notes}");
     let alone = testkit::dump::zip_of(&[("first.hprof", &dump), ("notes", b"none")]);
     let source = Source::from_bytes(alone).expect("a dump");

@@ -1,5 +1,6 @@
 //! Counts of the records and objects in the file.
 
+use super::validate::{Finding, findings};
 use heap_graph::{Heap, ObjectCounts};
 use hprof::Bytes;
 use serde::Serialize;
@@ -63,6 +64,9 @@ pub struct FileSummary {
     pub parked_virtual_threads: u64,
     /// Bytes that belong to no readable record.
     pub skipped_bytes: u64,
+    /// Remarks about an archive with several dumps; JSON has them among the diagnostics.
+    #[serde(skip)]
+    pub archive: Vec<String>,
 }
 
 /// Summarizes a file without a heap dump: a profile of the JDK's agent, or a dump that was cut before its heap.
@@ -117,5 +121,10 @@ pub fn summary(heap: &Heap) -> FileSummary {
             .collect(),
         parked_virtual_threads: s.parked_virtual_threads,
         skipped_bytes: s.skipped,
+        archive: findings(s)
+            .into_iter()
+            .filter(Finding::is_about_archive)
+            .map(|note| note.message)
+            .collect(),
     }
 }

@@ -18,6 +18,14 @@ pub struct Finding {
     pub message: String,
 }
 
+impl Finding {
+    /// Whether it names the dumps of an archive that are not used. That is no damage, but a reader of the answer must
+    /// know which dump it is about.
+    pub fn is_about_archive(&self) -> bool {
+        self.kind == DamageKind::Note && self.record == "archive"
+    }
+}
+
 /// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {

@@ -42,7 +42,7 @@ use crate::model::*;
 use crate::raw::{Budget, bytes_of, give_large_pieces_back};
 use crate::{Control, HeapError, Options};
 use classes::ClassTable;
-use hprof::source::Source;
+use hprof::source::{Packing, Source};
 use hprof::{
     Bytes, DamageKind, Diagnostic, Diagnostics, FileMap, HeapTag, ObjectId, RecordTag, Stretch,
     map_file,
@@ -154,6 +154,10 @@ impl Mapped<'_> {
                 path,
                 found,
                 wanted,
+                archive: matches!(
+                    self.source.packing(),
+                    Packing::Zip { .. } | Packing::Tar { .. }
+                ),
             });
         }
         Ok(wanted.saturating_sub(1))

@@ -15,6 +15,8 @@ pub(super) struct Entry {
     pub(super) problem: Option<String>,
     /// Dumps after it that were found without decoding everything.
     pub(super) others: Vec<String>,
+    /// Whether these are all others: a tar archive has no list of its entries.
+    pub(super) all_others: bool,
 }
 
 pub(super) fn is_zip(data: &[u8]) -> bool {
@@ -93,6 +95,9 @@ pub(super) fn extract_zip(
         }
         unpack.step(0, 0).map_err(|error| unpack.error(error))?;
     }
+    if let Some(found) = &mut found {
+        found.all_others = true;
+    }
     found.ok_or(SourceError::EmptyArchive("zip", archive.len()))
 }
 
@@ -119,6 +124,7 @@ fn copy_dump(
         name,
         problem,
         others: Vec::new(),
+        all_others: false,
     }))
 }
 

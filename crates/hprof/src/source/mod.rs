@@ -269,8 +269,11 @@ impl Source {
         let entry = extract(data, &mut file, unpack)?;
         let inner = Mapped::file(&file).map_err(|e| unpack.error(e))?;
         let mut source = Self::from_stream(inner, unpack)?;
-        source.packing = pack(entry.name);
         if !entry.others.is_empty() {
+            let count = match entry.all_others {
+                true => format!("{} dumps", entry.others.len() + 1),
+                false => "more than one dump".to_owned(),
+            };
             source.diagnostics.push(Diagnostic::new(
                 DamageKind::Note,
                 0,
@@ -278,11 +281,13 @@ impl Source {
                 "",
                 "",
                 format!(
-                    "it has other dumps, which are not read; extract one to open it: {}",
+                    "the archive has {count}; only the first, {}, is used, extract another one to open it: {}",
+                    entry.name,
                     entry.others.join(", ")
                 ),
             ));
         }
+        source.packing = pack(entry.name);
         source.packed_len = data.len() as u64;
         if let Some(problem) = entry.problem {
             source.diagnostics.push(Diagnostic::new(

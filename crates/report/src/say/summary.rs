@@ -81,6 +81,9 @@ impl Say for FileSummary {
             let text = format!("{} of {}", self.snapshot, self.snapshots);
             facts.push(("snapshot", vec![Span::Text(text)]));
         }
+        for note in &self.archive {
+            facts.push(("archive", vec![Span::Value(note.clone())]));
+        }
         if self.parked_virtual_threads > 0 {
             let text = without_stacks(self.parked_virtual_threads);
             facts.push(("threads", vec![Span::Text(text)]));
