@@ -185,7 +185,8 @@ impl Session {
 
 /// Refuses a text without a query, before a language is detected.
 fn not_empty(text: &str) -> Result<(), QueryError> {
-    match text.trim().is_empty() {
+    let is_blank = |c: char| c.is_whitespace() || c == ';';
+    match text.chars().all(is_blank) {
         true => Err(QueryError::Run("the query is empty".to_owned())),
         false => Ok(()),
     }
