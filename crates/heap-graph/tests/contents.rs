@@ -266,7 +266,7 @@ fn references_to_objects_that_the_dump_lacks_are_counted() {
     let pair = b.class("Pair", object, &pair);
     let array = b.object_array_class();
     let held = b.instance(object, &[]);
-    const UNKNOWN: u64 = 0xdead_beef_00;
+    const UNKNOWN: u64 = 0xdead_beef;
     let few = b.object_array(array, &[0, UNKNOWN, held]);
     // Longer arrays are read in pieces.
     let many: Vec<u64> = (0..5000).map(|n| [0, UNKNOWN, held][n % 3]).collect();

@@ -383,7 +383,7 @@ pub fn to_objects(
     let count = reachable().count();
     let step = count.div_ceil(options.max_paths.max(1)).max(1);
     let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
-    // One level more than the tree has, so that a node knows whether paths go on below it.
+    // One level more than the tree has, so that a node knows whether paths continue below it.
     let levels = options.depth.saturating_add(1);
     let to = |objects: &[ObjIdx], exclude| {
         paths_to(heap, objects, exclude, options.exact, levels, control)
