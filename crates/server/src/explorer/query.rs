@@ -138,7 +138,7 @@ pub(super) fn resolve(e: &Explorer, set: &SetSpec) -> Result<SetSpec, Fault> {
 fn text(params: &Params) -> Result<&str, Fault> {
     params
         .get("text")
-        .ok_or_else(|| Fault::bad("text is missing: expected a query"))
+        .ok_or_else(|| Fault::bad("text is missing: the query is empty"))
 }
 
 fn lang(params: &Params) -> Result<Option<Lang>, Fault> {
