@@ -189,6 +189,7 @@ export const file = {
     return [
       verdict.whole ? notice("", "The file is whole") : notice("bad", "The file is damaged", h("p", null, `${grouped(verdict.skipped_bytes)} bytes could not be read; everything else is answered.`)),
       table({ rows: verdict.checks, columns: [{ title: "Count", num: true, cell: (r) => grouped(r.count) }, { title: "", cell: (r) => (r.ok ? "ok" : h("span", { class: "bad" }, "no")) }, { title: "Check", cell: (r) => r.what }] }),
+      verdict.dangling_references ? h("p", { class: "dim" }, `${plural(verdict.dangling_references, "reference leads", "references lead")} to objects that are not in the dump. A JVM with class data sharing writes some hundred of them, from arrays of archived objects.`) : null,
       verdict.findings.length ? [h("h2", null, "Findings"), table({
         rows: verdict.findings,
         columns: [{ title: "Offset", num: true, cell: (r) => grouped(r.offset) }, { title: "Record", cell: (r) => r.record }, { title: "Finding", cell: (r) => r.message }],

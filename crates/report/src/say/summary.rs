@@ -128,6 +128,16 @@ impl Say for Verdict {
         let mut doc = Doc::new()
             .text([Span::Strong(verdict.to_owned())])
             .table(checks);
+        if self.dangling_references > 0 {
+            let dangling = plural(
+                self.dangling_references,
+                "reference leads",
+                "references lead",
+            );
+            doc = doc.text([Span::Text(format!(
+                "{dangling} to objects that are not in the dump. A JVM with class data sharing writes some hundred of them, from arrays of archived objects."
+            ))]);
+        }
         if !self.findings.is_empty() {
             let mut table = Table::new([number("offset"), words("record"), words("finding")]);
             for f in &self.findings {
