@@ -114,7 +114,6 @@ fn nothing_of_the_contents_is_left_and_all_of_the_structure() {
     for command in [
         &["histogram", "--json"][..],
         &["dominators", "--tsv", "--all"],
-        &["validate", "--json"],
     ] {
         let of = |file| {
             // One thread: which gaps are sampled depends on who comes first.
@@ -124,7 +123,14 @@ fn nothing_of_the_contents_is_left_and_all_of_the_structure() {
         };
         assert!(of("heap.hprof") == of("out.hprof"), "{command:?} differs");
     }
-    let validated = json(at, &["validate", "--json", "out.hprof"], 0);
+    let validated = ["heap.hprof", "out.hprof"].map(|file| {
+        let mut answer = json(at, &["validate", "--json", file], 0);
+        // Ids that are not those of objects in the dump are not written.
+        answer["dangling_references"] = Json::Null;
+        answer
+    });
+    assert_eq!(validated[0], validated[1]);
+    let validated = &validated[1];
     assert_eq!(
         (&validated["whole"], &validated["skipped_bytes"]),
         (&true.into(), &0.into())

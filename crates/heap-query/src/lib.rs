@@ -27,6 +27,7 @@ mod jhat;
 mod lang;
 mod limits;
 mod oql;
+mod recognise;
 mod session;
 mod shared;
 mod sql;

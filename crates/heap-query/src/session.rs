@@ -2,8 +2,9 @@
 
 use crate::cell::{Cell, Cut, Table};
 use crate::error::QueryError;
-use crate::lang::{Lang, recognise};
+use crate::lang::Lang;
 use crate::limits::{Limits, Stop};
+use crate::recognise::recognise;
 use crate::shared::{Cache, Env};
 use crate::{jhat, oql, sql};
 use heap_analysis::sets::set::SetSpec;

@@ -379,7 +379,7 @@ fn merged_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let mut nodes = Vec::new();
     for exclude in exclusions(given_text(MERGED_PATHS, scan, "exclude"))? {
         let options = MergedOptions {
-            max_paths: 10_000,
+            max_paths: 1000,
             depth: 24,
             top: 20,
             exclude,
