@@ -15,7 +15,7 @@
 //! ```
 //!
 //! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
-//! [`session`](Session) (the interface), `lang` (detects the dialect of a text), `shared`, `describe` and `graph`
+//! [`session`](Session) (the interface), `recognise` (detects the dialect of a text), `shared`, `describe` and `graph`
 //! (used by all dialects), `sql`, `oql`, `jhat` and `catalog` (the names that a query can use).
 
 mod catalog;
