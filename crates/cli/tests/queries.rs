@@ -192,6 +192,34 @@ fn a_wrong_query_has_the_same_exit_code_in_each_language() {
 }
 
 #[test]
+#[cfg(unix)]
+fn temporary_files_that_cannot_be_written_are_no_fault_of_the_query() {
+    let folder = folder(&dump());
+    // The index is written without the limit.
+    stdout(folder.path(), &["summary", "a.hprof"]);
+    let sorted = "with recursive n(x) as (select 1 union all select x + 1 from n where x < 200000)
+                  select x from n order by hex(x) || hex('a text that makes the rows longer')";
+    for (blocks, code) in [("unlimited", 0), ("100", 3)] {
+        let out = Command::new("sh")
+            .current_dir(folder.path())
+            .args([
+                "-c",
+                "trap '' XFSZ; ulimit -f $1; shift; exec \"$@\"",
+                "sh",
+                blocks,
+            ])
+            .args([env!("CARGO_BIN_EXE_tenure"), "query", "a.hprof", sorted])
+            .args(["--limit", "1"])
+            .output()
+            .expect("running tenure");
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{blocks}: {printed}");
+        let is_named = printed.contains("temporary files of the query");
+        assert_eq!(is_named, code == 3, "{blocks}: {printed}");
+    }
+}
+
+#[test]
 fn a_damaged_dump_is_answered_with_its_damage_named() {
     let whole = dump();
     let folder = folder(&whole[..whole.len() - 40]);

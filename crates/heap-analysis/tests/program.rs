@@ -94,12 +94,17 @@ impl Program {
         let classes = self.list(&self.classes.clone());
         let loader = self.heap.instance(loader, &[Value::Object(classes)]);
         self.heap.root(Root::JniGlobal { reference: 1 }, loader);
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), self.heap.bytes()).unwrap();
-        let options = Options {
-            no_index: true,
-            ..Options::default()
-        };
-        Heap::open(file.path(), &options, &Control::quiet()).unwrap()
+        open(&self.heap)
     }
+}
+
+/// The heap of a dump, read without an index.
+pub(crate) fn open(dump: &dump::Heap) -> Heap {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), dump.bytes()).expect("writing the dump");
+    let options = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump")
 }

@@ -360,13 +360,7 @@ fn virtual_threads_of_one_stack_are_a_set() {
             thread,
         );
     }
-    let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), heap.bytes()).expect("writing the dump");
-    let options = Options {
-        no_index: true,
-        ..Options::default()
-    };
-    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump");
+    let heap = crate::program::open(&heap);
     for group in &groups {
         let spec: SetSpec = format!("stack:{:#x}", group[7]).parse().expect("a set");
         assert_eq!(spec.to_string().parse::<SetSpec>().expect("a set"), spec);

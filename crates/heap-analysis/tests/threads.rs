@@ -1,8 +1,9 @@
 //! What threads retain, and what their local variables share.
 
+use crate::program::open;
 use heap_analysis::tables::roots::{RootOptions, roots};
 use heap_analysis::tables::threads::{ThreadOptions, threads};
-use heap_graph::{Control, Heap, ObjIdx, Options};
+use heap_graph::{Control, ObjIdx};
 use hprof::{HeapTag, ObjectId};
 use testkit::dump::{Elements, FrameSpec, Heap as Builder, IdSize, Root};
 
@@ -27,13 +28,7 @@ fn what_several_threads_keep_is_retained_by_none_and_shared_by_each() {
         }
         own.push(local);
     }
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), b.bytes()).expect("a dump");
-    let options = Options {
-        no_index: true,
-        ..Options::default()
-    };
-    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a heap");
+    let heap = open(&b);
     let found = threads(&heap, &ThreadOptions::default());
     assert_eq!(found.threads.len(), 2, "{found:#?}");
     let at = |id: u64| -> ObjIdx { heap.find(ObjectId(id)).expect("an object") };

@@ -1,6 +1,7 @@
 //! Waste and collections against a naive count that reads objects one by one and compares every
 //! pair, over random heaps.
 
+use crate::program::open;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::strings::{StringOptions, duplicates, find};
@@ -451,9 +452,7 @@ fn long_equal_texts_are_duplicates() {
     // Equal to a text, but owned by no string.
     let array = b.primitive_array(Elements::Byte(long.clone().into_bytes()));
     b.root(Root::Unknown, array);
-    let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), b.bytes()).expect("writing the dump");
-    let heap = Heap::open(file.path(), &Options::default(), &Control::quiet()).expect("readable");
+    let heap = open(&b);
     let options = StringOptions {
         all: false,
         top: None,
@@ -554,9 +553,7 @@ fn a_referent_that_its_reference_also_holds_in_another_field_is_not_only_weakly_
         let entry = b.instance(entry, &[value, key].map(Value::Object));
         b.root(Root::Unknown, entry);
     }
-    let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), b.bytes()).expect("writing the dump");
-    let heap = Heap::open(file.path(), &Options::default(), &Control::quiet()).expect("readable");
+    let heap = open(&b);
     let got = waste(&heap, &WasteOptions::default(), &Control::quiet()).expect("an answer");
     let rows: Vec<(u64, u64)> = got
         .references
@@ -580,9 +577,7 @@ fn a_users_table_adds_a_collection() {
     let slots = b.object_array(refs, &[0; 100]);
     let ring = b.instance(ring, &[Value::Int(3), Value::Object(slots)]);
     b.root(Root::Unknown, ring);
-    let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), b.bytes()).expect("writing the dump");
-    let heap = Heap::open(file.path(), &Options::default(), &Control::quiet()).expect("readable");
+    let heap = open(&b);
     let own = "[[collection]]\nclass='app.Ring'\nkind='queue'\nsize='used'\narray='slots'\n";
     let table = CollectionTable::built_in().with(CollectionTable::parse(own).expect("sound"));
     let options = WasteOptions {

@@ -28,6 +28,10 @@ pub const EXACT_VISITS: usize = 2_000_000;
 /// As [`MAX_VISITS`], beyond [`EXACT_VISITS`].
 const FEW_VISITS: usize = 1_000;
 
+/// How many objects of a path [`common_point`] follows: the paths to ten thousand nodes of a list of a million would take
+/// more memory than any machine has.
+const MOST_LEVELS: usize = 1024;
+
 /// One in this many objects on a long path is cached with the last wanted object of the path.
 const REMEMBERED: u64 = 32;
 
@@ -246,7 +250,7 @@ pub fn common_point(
     options: &MergeOptions,
     control: &Control<'_>,
 ) -> Result<Option<CommonPoint>, HeapError> {
-    let to = |exclude| paths_to(heap, targets, exclude, EXACT_VISITS, usize::MAX, control);
+    let to = |exclude| paths_to(heap, targets, exclude, EXACT_VISITS, MOST_LEVELS, control);
     let mut paths = to(Exclusions::ALL)?;
     if paths.is_empty() {
         paths = to(Exclusions::default())?;

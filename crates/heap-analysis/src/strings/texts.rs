@@ -41,7 +41,7 @@ pub(crate) struct StringRow {
     coder: i8,
 }
 
-/// Finds the strings.
+/// A visitor that finds the strings.
 pub(crate) struct StringPass<'h> {
     heap: &'h Heap,
     columns: Columns<'h>,
@@ -119,7 +119,8 @@ const LATER: u64 = 1;
 /// Longer arrays are only read if a string owns them: most are files and buffers.
 const LONG: usize = 1 << 16;
 
-/// The same walk: a hash for each array of bytes or chars.
+/// A visitor that hashes each array of bytes or chars, whether or not a string owns it: that is not known before the
+/// walk ends. Used in one walk with [`StringPass`].
 #[derive(Default)]
 pub(crate) struct HashPass {
     found: Vec<(ObjIdx, u64)>,

@@ -92,12 +92,11 @@ fn eval<C: Cell>(links: &mut [Link<C>], path: &mut Vec<u64>, node: u64, limit: u
     smallest.get()
 }
 
-/// Edges between two steps of the fetching below.
+/// The distance, in edges, between two steps of [`Pass::fetch`]: long enough for a link to arrive.
 const GAP: usize = 10;
-/// Steps from a source towards its ancestors that are fetched. Evaluating an edge takes one or two in most heaps, and
-/// four in a heap with long lists.
+/// How many steps from a source towards its ancestors are fetched. With long lists, an evaluation takes several.
 const STEPS: usize = 4;
-/// Edges whose links are being fetched, at least `GAP * STEPS`; a power of two.
+/// Number of edges that [`Pass::fetch`] keeps in mind: more than `GAP * STEPS`, and a power of two.
 const FETCHED: usize = 64;
 
 /// The reverse pass over the numbers of one block.

@@ -24,12 +24,13 @@ use crate::error::QueryError;
 use crate::session::Sink;
 use crate::shared::Env;
 use heap_analysis::sets::similar::nearest;
+use heap_graph::HeapError;
 use rewrite::{Rewritten, rewrite};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Error, Statement};
+use rusqlite::{Connection, Error, ErrorCode, Statement};
 use std::sync::Arc;
 use table::{ColumnDef, Source};
 
@@ -289,6 +290,17 @@ fn hint(env: &Env, name: &str) -> String {
     nearest(name, &known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
+/// True for a failure that is not the fault of the query.
+fn is_of_the_machine(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::OutOfMemory
+    )
+}
+
 fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> QueryError {
     if let Some(cut) = env.stop.reason() {
         return QueryError::Stopped(cut);
@@ -298,6 +310,13 @@ fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> Query
             // SQLite does not report a position for every error; the end of the text is a better guess than its start.
             let offset = usize::try_from(offset).map_or(text.len(), |o| rewritten.original(o));
             QueryError::at(text, offset, plain(&msg))
+        }
+        Error::SqliteFailure(error, message) if is_of_the_machine(error.code) => {
+            let message = message.unwrap_or_else(|| error.to_string());
+            QueryError::Heap(HeapError::Io {
+                what: "temporary files of the query".to_owned(),
+                error: std::io::Error::other(message),
+            })
         }
         Error::SqliteFailure(_, Some(message)) => QueryError::Run(plain(&message)),
         other => QueryError::Run(other.to_string()),

@@ -150,10 +150,9 @@ impl<'a> Filter<'a> {
 
     /// Counts the places in a text that hold one of the windows, by window.
     fn count(&self, data: &[u8], found: &mut FxHashMap<u128, u64>) {
-        // One read for each place: shifting the next byte in would make each step wait for the one before.
-        for bytes in data.windows(WINDOW).flat_map(<[u8]>::first_chunk) {
-            let window = u128::from_be_bytes(*bytes);
-            if self.has(window) {
+        let mut slide = Slide::default();
+        for byte in data {
+            if let Some(window) = slide.push(*byte).filter(|w| self.has(*w)) {
                 *found.entry(window).or_default() += 1;
             }
         }
