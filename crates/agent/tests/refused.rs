@@ -34,7 +34,7 @@ fn large() -> String {
     for _ in 0..1300 {
         text += "n = one(n);\n";
     }
-    text + "return n; }\nstatic int one(int n) { return n + 1; }\n}\n"
+    text + "return n; }\nstatic int one(int n) { return n + new int[1].length; }\n}\n"
 }
 
 const MAIN: &str = "public class Refused { static class Made {} public static void main(String[] a) {\n\

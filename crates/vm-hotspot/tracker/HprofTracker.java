@@ -215,12 +215,10 @@ public final class HprofTracker {
     /** The present calling context: a number given by native code. */
     long node;
     /**
-     * Known calls, two words each: node and method; the node after the call and, in the upper half, the number of
-     * calls.
+     * Known calls, two words each: a key, which is the number of the method times SPREAD, with the number of the node in
+     * the upper 31 bits by exclusive or; the node after the call and, in the upper half, the number of calls.
      */
     long[] edges;
-    /** 64 minus the binary logarithm of the length of edges. */
-    int edgesShift;
     /** For each node: own time, time with callees, number of measured stretches. */
     long[] costs;
     /** CPU time of the thread, in the form of clock; 0 if elapsed time is measured or the CPU time is not known. */
@@ -245,6 +243,13 @@ public final class HprofTracker {
     /** The current thread's tracker, or null if nothing is counted for it. */
     public static HprofTracker get() {
         Thread thread = Thread.currentThread();
+        HprofTracker found = alone;
+        return found.owner == thread ? found : other(thread);
+    }
+
+    /** The tracker of a thread that does not allocate alone. It is not inlined, because most methods call get. */
+    @jdk.internal.vm.annotation.DontInline
+    private static HprofTracker other(Thread thread) {
         HprofTracker[] all = table;
         HprofTracker found = all[id(thread) & all.length - 1];
         if (found.owner == thread) {
@@ -352,7 +357,6 @@ public final class HprofTracker {
         guest.sites = home.sites;
         guest.sitesShift = home.sitesShift;
         guest.edges = home.edges;
-        guest.edgesShift = home.edgesShift;
         guest.costs = home.costs;
         guest.home = home;
         guest.host = host;
@@ -693,36 +697,40 @@ public final class HprofTracker {
     // In the following methods the rare case is a call at the very end, because the compiler keeps values that are
     // needed after a call in memory instead of registers.
 
-    /** At the beginning of a method. The result must be passed to exit at its end. */
+    /**
+     * At the beginning of a method: {@code method} is its number times SPREAD. The result must be passed to exit at its
+     * end.
+     */
     @jdk.internal.vm.annotation.DontInline
-    public static int enter(int method) {
+    public static int enter(long method) {
         Thread thread = Thread.currentThread();
         HprofTracker found = near(thread);
         return found != null ? found.push(method) : enterOther(thread, method);
     }
 
     @jdk.internal.vm.annotation.DontInline
-    private static int enterOther(Thread thread, int method) {
+    private static int enterOther(Thread thread, long method) {
         HprofTracker tracker = find(thread);
         return tracker == null ? -1 : tracker.push(method);
     }
 
-    private int push(int method) {
+    private int push(long method) {
         int at = depth;
         long[] open = stack;
         if (open == null) {
             return -1; // See count.
         }
-        if (at + 2 > open.length) {
+        // Both are even. The VM checks the index only once if it is compared like this.
+        if (at < 0 || at >= open.length) {
             return growStack() ? pushHere(method) : -1;
         }
         long now = perThread ? cpu : clock[0];
         long before = node;
         open[at] = before;
         depth = at + 2;
-        long key = before << 33 | method;
+        long key = before << 33 ^ method;
         long[] all = edges;
-        int slot = firstSlot(before, method);
+        int slot = firstSlot(key, all.length);
         // Both are read before the comparison, so that the VM checks only one index.
         long known = all[slot];
         long word = all[slot + 1];
@@ -736,7 +744,7 @@ public final class HprofTracker {
 
     /** Calls push without inlining it, for rare cases. */
     @jdk.internal.vm.annotation.DontInline
-    private int pushHere(int method) {
+    private int pushHere(long method) {
         return push(method);
     }
 
@@ -754,14 +762,14 @@ public final class HprofTracker {
 
     /** At the beginning of a method that calls no other code. The result must be passed to exit at its end. */
     @jdk.internal.vm.annotation.DontInline
-    public static int leaf(int method) {
+    public static int leaf(long method) {
         Thread thread = Thread.currentThread();
         HprofTracker found = near(thread);
         return found != null ? found.touch(method) : leafOther(thread, method);
     }
 
     @jdk.internal.vm.annotation.DontInline
-    private static int leafOther(Thread thread, int method) {
+    private static int leafOther(Thread thread, long method) {
         HprofTracker tracker = find(thread);
         return tracker == null ? -1 : tracker.touch(method);
     }
@@ -770,16 +778,16 @@ public final class HprofTracker {
      * Counts a call without putting it on the stack, because no other code runs during it. If time is measured, it is
      * treated like other calls.
      */
-    private int touch(int method) {
+    private int touch(long method) {
         long now = perThread ? cpu : clock[0];
         long present = node;
-        long key = present << 33 | method;
+        long key = present << 33 ^ method;
         long[] all = edges;
-        int slot = firstSlot(present, method);
         int remaining = countdown - 1;
         if (all == null) {
             return -1; // See count.
         }
+        int slot = firstSlot(key, all.length);
         long known = all[slot];
         long word = all[slot + 1];
         if (known != key || ((int) word | remaining) < 0 || now != seen) {
@@ -803,18 +811,15 @@ public final class HprofTracker {
         return lead(at, key, now, all[slot + 1] += CALL);
     }
 
-    /**
-     * The first slot of the edge with this node and method. The product of its key is computed in two parts, because
-     * the part of the method is known long before the node, which is loaded from memory.
-     */
-    private int firstSlot(long before, int method) {
-        return (int) (before * (SPREAD << 33) + method * SPREAD >>> edgesShift) & -2;
+    /** The first slot of an edge: few instructions, because they wait for the node, and each call waits for them. */
+    private static int firstSlot(long key, int length) {
+        return (int) (key >>> 32) & length - 2;
     }
 
     /** The slot of an edge, or -1. */
     private int slot(long key) {
         long[] all = edges;
-        int slot = (int) (key * SPREAD >>> edgesShift) & -2;
+        int slot = firstSlot(key, all.length);
         while (all[slot] != key) {
             if (all[slot] == 0) {
                 return -1;

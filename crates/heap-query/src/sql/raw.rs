@@ -234,7 +234,11 @@ fn set_operand(operand: &mut Operand, value: ValueRef<'_>) {
     match (value, operand) {
         (ValueRef::Text(text), Operand::Text(old)) => {
             old.clear();
-            old.push_str(&String::from_utf8_lossy(text));
+            // Ids are valid, and finding that out is faster than replacing what is not.
+            match std::str::from_utf8(text) {
+                Ok(text) => old.push_str(text),
+                Err(_) => old.push_str(&String::from_utf8_lossy(text)),
+            }
         }
         (ValueRef::Text(text), operand) => {
             *operand = Operand::Text(String::from_utf8_lossy(text).into_owned());

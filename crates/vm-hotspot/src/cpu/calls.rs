@@ -116,6 +116,7 @@ pub(crate) fn ended(edges: &[i64], open: &[usize], len: usize) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::key_slots::spread_method;
     use crate::instrument::tracker::{CALL, EACH};
 
     fn call(contexts: &mut Contexts, node: u32, method: u32) -> u32 {
@@ -154,9 +155,9 @@ mod tests {
         let mut contexts = Contexts::new(2);
         let a = call(&mut contexts, 0, 1);
         let b = call(&mut contexts, a, 2);
-        let edge = |from: u32, method: i64, to: u32, calls: i64| {
+        let edge = |from: u32, method: u32, to: u32, calls: i64| {
             let word = i64::from(to) | EACH | (CALL * calls);
-            [i64::from(from) << 33 | method, word]
+            [i64::from(from) << 33 ^ spread_method(method), word]
         };
         let edges = [edge(0, 1, a, 7), edge(a, 2, b, 5), edge(b, 2, b, 3), [0; 2]].concat();
         let open = [a as usize, b as usize, b as usize];

@@ -1,15 +1,16 @@
 //! Which code is inserted to count allocations and calls.
 //!
-//! Allocations: a method that calls or allocates has two new local variables. One is its thread's tracker; the other is
-//! the calling context at its entry, shifted, with the number of its class added. Before each call it adds the number
-//! of the call site in its class and stores the sum in the tracker, where the called method finds it. Nothing is needed
-//! at exits, or in methods that neither call nor allocate. The context is a sum of site numbers shifted by position, so
-//! that sites beyond the depth of stacks are shifted out: equal contexts are equal stacks. Contexts that differ in one
-//! site always differ; others collide with a probability below one in 2^32 (down to 37 frames). The stack is read now
-//! and then, and a difference is reported ([`State::check`](crate::vm::state::State::check)). A class gets only one
-//! constant for its sites, because a VM that changes a loaded class compares each new constant with all others. Methods
-//! that the VM calls in the middle of other code ([`Upcall`]) restore the context at their end; those that it calls at
-//! many places begin with the context of their stack.
+//! Allocations: a method that allocates, or calls methods that may, has two new local variables. One is its thread's
+//! tracker; the other is the calling context at its entry, shifted, with the number of its class added. Before each such
+//! call it adds the number of the call site in its class and stores the sum in the tracker, where the called method
+//! finds it. Nothing is needed at exits, in other methods, or at calls of those ([`AllocationFree`]). The context is a
+//! sum of site numbers shifted by position, so that sites beyond the depth of stacks are shifted out: equal contexts
+//! are equal stacks. Contexts that differ in one site always differ; others collide with a probability below one in
+//! 2^32 (down to 37 frames). The stack is read now and then, and a difference is reported
+//! ([`State::check`](crate::vm::state::State::check)). A class gets only one constant for its sites, because a VM that
+//! changes a loaded class compares each new constant with all others. Methods that the VM calls in the middle of other
+//! code ([`Upcall`]) restore the context at their end; those that it calls at many places begin with the context of
+//! their stack.
 //!
 //! Calls: a call of the tracker at entry returns the depth of the stack of open calls. It is kept in a local variable
 //! and passed to the tracker at returns and in exception handlers, so that the method that catches an exception ends
@@ -20,10 +21,14 @@
 //! times as large. So a method that is not small is made too large to be inlined, by instructions at its end that are
 //! never reached.
 
+use std::cell::OnceCell;
+
 use classfile::instruction::{ANEWARRAY, INVOKESTATIC, MULTIANEWARRAY, NEWARRAY};
 use classfile::{Class, Instruction, Instrument, LocalType, MethodEdit, Place};
 
 use crate::host::sampling;
+use crate::instrument::allocation_free::{AllocationFree, allocates};
+use crate::instrument::key_slots::spread_method;
 use crate::instrument::leaf::is_leaf;
 use crate::instrument::numbers::{NumberedMethod, Numbers, Sites};
 
@@ -68,6 +73,8 @@ pub struct Tracking<'a> {
     pub calls: bool,
     /// The class whose native method `allocateInstance` makes objects without a constructor.
     pub unsafe_class: &'static str,
+    /// Its methods that need no calling context, when they are known.
+    pub allocation_free: OnceCell<AllocationFree>,
 }
 
 /// Whether a class may be changed at all.
@@ -92,6 +99,11 @@ fn runs_after_a_change(name: &str) -> bool {
 }
 
 impl Tracking<'_> {
+    fn allocation_free(&self, class: &Class<'_>) -> &AllocationFree {
+        let free = &self.allocation_free;
+        free.get_or_init(|| AllocationFree::of(class))
+    }
+
     /// Whether a method stays unchanged.
     fn is_exempt(class: &Class<'_>, edit: &MethodEdit<'_>) -> bool {
         let method = edit.method;
@@ -151,7 +163,10 @@ impl Instrument for Tracking<'_> {
         }
         let calls = self.calls && !is_object_init;
         let by_site = self.allocations && self.stacks_sampled;
-        let contexts = self.allocations && !by_site && edit.instructions().iter().any(allocates);
+        let contexts = self.allocations
+            && !by_site
+            && edit.instructions().iter().any(allocates)
+            && !self.allocation_free(class).has(edit.method.index);
         if calls {
             self.add_calls(class, edit);
         }
@@ -168,12 +183,6 @@ impl Instrument for Tracking<'_> {
     }
 }
 
-/// Whether an instruction makes objects or may run code that does.
-pub(super) fn allocates(instruction: &Instruction<'_>) -> bool {
-    let is_array = matches!(instruction.opcode, NEWARRAY | ANEWARRAY | MULTIANEWARRAY);
-    is_array || instruction.is_invoke()
-}
-
 impl Tracking<'_> {
     fn add_calls(&self, class: &Class<'_>, edit: &mut MethodEdit<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -183,14 +192,14 @@ impl Tracking<'_> {
             descriptor: text(edit.method.descriptor),
         });
         let depth = edit.add_local(LocalType::Int);
-        let [high, low] = edit.pool.integer(number.cast_signed()).to_be_bytes();
+        let [high, low] = edit.pool.long(spread_method(number)).to_be_bytes();
         let begin = if is_leaf(class, edit) {
             "leaf"
         } else {
             "enter"
         };
-        let enter = invoke(edit, begin, "(I)I");
-        let entry = [&[LDC_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
+        let enter = invoke(edit, begin, "(J)I");
+        let entry = [&[LDC2_W, high, low][..], &enter, &local(ISTORE, depth)].concat();
         edit.insert(0, Place::Entry, &entry);
         let exit = invoke(edit, "exit", "(I)V");
         let exit = [&local(ILOAD, depth)[..], &exit].concat();
@@ -205,7 +214,7 @@ impl Tracking<'_> {
         for at in handlers {
             edit.insert(usize::from(at), Place::Before, &caught);
         }
-        edit.need_stack(1);
+        edit.need_stack(2);
     }
 
     /// Additional code of a method that the VM calls by itself: it restores the context at its end.
@@ -251,7 +260,8 @@ impl Tracking<'_> {
             if let Some(hook) = after.take() {
                 edit.insert(instruction.pc, Place::AfterPrevious, &hook);
             }
-            if !allocates(&instruction) {
+            let free = self.allocation_free(class);
+            if !allocates(&instruction) || free.is_call(edit.method.index, instruction.pc) {
                 continue;
             }
             let site = push(edit, self.next_site);
@@ -466,6 +476,7 @@ mod tests {
             stacks_sampled: false,
             calls: true,
             unsafe_class: "sun/misc/Unsafe",
+            allocation_free: OnceCell::new(),
         };
         let patched = classfile::patch(old, &mut calls)
             .expect("a class file")

@@ -9,10 +9,11 @@
 use classfile::instruction::{INVOKESPECIAL, NEW};
 use classfile::{Class, Instruction, LocalType, MethodEdit, Place};
 
+use crate::instrument::allocation_free::allocates;
 use crate::instrument::leaf::is_harmless;
 use crate::instrument::numbers::SITE_BITS;
 use crate::instrument::rewrite::{
-    LDC2_W, LLOAD, LSTORE, Tracking, allocates, invoke, is_arrays_copy, local, push,
+    LDC2_W, LLOAD, LSTORE, Tracking, invoke, is_arrays_copy, local, push,
 };
 
 /// What a site adds to the number of its class; the same function as in the tracker.
@@ -191,6 +192,7 @@ mod tests {
                 stacks_sampled: true,
                 calls: false,
                 unsafe_class: "",
+                allocation_free: std::cell::OnceCell::new(),
             };
             classfile::patch(tracker, &mut tracking).expect("a class file");
             tracking.next_site

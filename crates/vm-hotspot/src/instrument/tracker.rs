@@ -3,10 +3,10 @@
 use jvmti::sys::{FieldPtr, Value};
 use jvmti::{Env, Jni, Live, Object, Result};
 
-use crate::alloc::sites::SPREAD;
 use crate::heap::array_layout::ArrayLayout;
 use crate::instrument::counters::Want;
 use crate::instrument::guests::{GuestFields, OBJECT, OBJECTS};
+use crate::instrument::key_slots::SPREAD;
 use crate::instrument::numbers::SITE_BITS;
 use crate::instrument::rewrite::TRACKER;
 use crate::instrument::tracker_class::{ThreadIds, class_bytes};
@@ -57,7 +57,6 @@ pub(crate) struct Tracker {
     pub(crate) node: FieldPtr,
     pub(crate) starts: FieldPtr,
     edges: FieldPtr,
-    edges_shift: FieldPtr,
     pub(crate) costs: FieldPtr,
     pending: FieldPtr,
     pending_words: FieldPtr,
@@ -109,7 +108,6 @@ impl Tracker {
                 node: jni.field(class, "node", "J")?,
                 starts: jni.field(class, "starts", "[J")?,
                 edges: jni.field(class, "edges", "[J")?,
-                edges_shift: jni.field(class, "edgesShift", "I")?,
                 costs: jni.field(class, "costs", "[J")?,
                 pending: jni.field(class, "pending", "[Ljava/lang/Object;")?,
                 pending_words: jni.field(class, "pendingWords", "[J")?,
@@ -518,19 +516,16 @@ impl Tracker {
         words
     }
 
-    fn set_table(
-        &self,
-        jni: Jni,
-        object: Object,
-        at: (FieldPtr, FieldPtr),
-        (array, words): (Object, &[i64]),
-    ) {
+    /// Fills a table, and stores it in a tracker and in the home of a virtual thread.
+    fn set_table(&self, jni: Jni, object: Object, at: FieldPtr, (array, words): (Object, &[i64])) {
         jni.set_longs(array, 0, words);
-        let shift = 64 - words.len().trailing_zeros();
-        for object in [Some(object), self.home_of_guest(jni, object)] {
-            let Some(object) = object else { continue };
-            jni.set_object(object, at.0, Some(array));
-            jni.set_int(object, at.1, shift as i32);
+        let home = self.home_of_guest(jni, object);
+        for object in [object].into_iter().chain(home) {
+            jni.set_object(object, at, Some(array));
+            if at == self.sites {
+                let shift = 64 - words.len().trailing_zeros();
+                jni.set_int(object, self.sites_shift, shift.cast_signed());
+            }
         }
         jni.delete_local(array);
     }
@@ -542,8 +537,7 @@ impl Tracker {
 
     /// Moves the entries of the sites into another array of their length; only for the owner.
     pub(crate) fn set_sites(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
-        let at = (self.sites, self.sites_shift);
-        self.set_table(jni, object, at, (array, words));
+        self.set_table(jni, object, self.sites, (array, words));
     }
 
     /// The pending objects of a thread, with the words of each (site, and bytes if it is an array), and how many of
@@ -616,8 +610,7 @@ impl Tracker {
 
     /// Moves the edges into another array of their length; only for the owner.
     pub(crate) fn set_edges(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
-        let at = (self.edges, self.edges_shift);
-        self.set_table(jni, object, at, (array, words));
+        self.set_table(jni, object, self.edges, (array, words));
     }
 
     /// All costs.
@@ -627,12 +620,7 @@ impl Tracker {
 
     /// Moves the costs into another array of their length; only for the owner.
     pub(crate) fn set_costs(&self, jni: Jni, object: Object, array: Object, words: &[i64]) {
-        jni.set_longs(array, 0, words);
-        for object in [Some(object), self.home_of_guest(jni, object)] {
-            let Some(object) = object else { continue };
-            jni.set_object(object, self.costs, Some(array));
-        }
-        jni.delete_local(array);
+        self.set_table(jni, object, self.costs, (array, words));
     }
 }
 

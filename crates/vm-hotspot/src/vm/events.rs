@@ -1,5 +1,6 @@
 //! Callbacks of JVMTI events; each calls a method of [`HotSpot`].
 
+use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 
 use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
@@ -60,6 +61,7 @@ impl HotSpot {
             stacks_sampled: self.config.stacks_sampled,
             calls: self.config.calls,
             unsafe_class: tracker.unsafe_class(),
+            allocation_free: OnceCell::new(),
         };
         match classfile::patch(bytes, &mut tracking) {
             Ok(patched) => {

@@ -13,12 +13,15 @@ use vmpi::{
 
 use crate::alloc::choices::{Choices, Chosen, Question};
 use crate::alloc::site_stacks::Maker;
-use crate::alloc::sites::{SPREAD, Seen, SiteId, Sites, find_slot, first_mask, grow, rebuild};
+use crate::alloc::sites::{Seen, SiteId, Sites, first_mask};
 use crate::alloc::tracked::Tracked;
 use crate::cpu::calls::Contexts;
 use crate::host::names::Names;
 use crate::instrument::counters::{Counters, Larger};
 use crate::instrument::guests::Kind;
+use crate::instrument::key_slots::{
+    SPREAD, find_entry, node_and_method, of_edge, of_site, rebuild,
+};
 use crate::instrument::numbers::Numbers;
 use crate::instrument::tracker::{CALL, COST_WORDS, EACH, EDGE_WORDS, SITE_WORDS, Tracker};
 use crate::vm::config::{Config, Track};
@@ -436,10 +439,10 @@ impl State {
                     }
                 }
             }
-            let shift = shift_of(counters.keys.len());
             match larger {
                 Some(array) => {
-                    let larger = rebuild(&old, SITE_WORDS, shift - i32::from(is_full));
+                    let entries = counters.keys.len() << u32::from(is_full);
+                    let larger = rebuild(of_site, &old, SITE_WORDS, entries);
                     tracker.set_sites(jni, object, array, &larger);
                     counters.keys = larger.iter().step_by(SITE_WORDS).copied().collect();
                 }
@@ -449,8 +452,7 @@ impl State {
                 }
             }
         }
-        let shift = shift_of(counters.keys.len());
-        Ok(Some(find_slot(&counters.keys, 1, shift, key)))
+        Ok(Some(find_entry(of_site, &counters.keys, 1, key)))
     }
 
     /// Sets the context of the current thread from its stack: the VM has called a method in the middle of other code,
@@ -597,7 +599,7 @@ impl State {
             }
             may_add
         };
-        let (node, method) = ((key >> 33) as u32, key as u32);
+        let (node, method) = node_and_method(key);
         let mut child = contexts.call_if(node, method, &mut may_add);
         if child == Contexts::NO_CALLER && method != 0 {
             self.contexts_refused += 1;
@@ -609,8 +611,8 @@ impl State {
             child = Contexts::NO_CALLER;
         }
         if let Some(array) = edges {
-            let shift = shift_of(counters.edge_keys.len());
-            let larger = grow(&tracker.edges(jni, object), EDGE_WORDS, shift);
+            let (known, entries) = (tracker.edges(jni, object), 2 * counters.edge_keys.len());
+            let larger = rebuild(of_edge, &known, EDGE_WORDS, entries);
             tracker.set_edges(jni, object, array, &larger);
             counters.edge_keys = larger.iter().step_by(EDGE_WORDS).copied().collect();
         } else if !has_edges {
@@ -619,8 +621,7 @@ impl State {
             let contexts = counters.contexts_among(&mut self.kinds);
             contexts.forget_calls(&known);
         }
-        let shift = shift_of(counters.edge_keys.len());
-        let slot = find_slot(&counters.edge_keys, 1, shift, key);
+        let slot = find_entry(of_edge, &counters.edge_keys, 1, key);
         counters.edge_keys[slot] = key;
         counters.n_edges += 1;
         let edge = [key, i64::from(child) | EACH | CALL];
@@ -639,11 +640,6 @@ impl State {
         self.waiting.remove(&thread);
         self.refused.remove(&thread);
     }
-}
-
-/// The shift that makes a slot of a table with `entries` entries, a power of two.
-fn shift_of(entries: usize) -> i32 {
-    64 - entries.trailing_zeros().cast_signed()
 }
 
 /// The context of a call of a native method of the tracker.
