@@ -66,8 +66,22 @@ fn connect(jvm: &Jvm, inside: &JvmFiles) -> Result<UnixStream> {
     // The JVM opens the socket on SIGQUIT if a file `.attach_pidN` exists. Without the file, the signal would print a
     // thread dump, so the file is created first.
     wait_for_handler(jvm)?;
+    let command_line = fs::read(format!("/proc/{}/cmdline", jvm.pid));
+    if command_line.is_ok_and(|words| refuses_to_attach(&words)) {
+        refuse!("process {} was started with {NO_ATTACH}", jvm.pid);
+    }
     let trigger = format!(".attach_pid{}", jvm.inner_pid);
     inside.with_trigger(&trigger, || wait_for(jvm, inside, &socket))
+}
+
+/// The option with which a JVM opens no attach socket.
+const NO_ATTACH: &str = "-XX:+DisableAttachMechanism";
+
+/// Whether a JVM with this command line opens no attach socket: it prints a thread dump on SIGQUIT in any case.
+fn refuses_to_attach(command_line: &[u8]) -> bool {
+    let mut words = command_line.rsplit(|byte| *byte == 0);
+    let last = words.find(|word| word.ends_with(b"DisableAttachMechanism"));
+    last.is_some_and(|word| word == NO_ATTACH.as_bytes())
 }
 
 /// True if the process has a handler for SIGQUIT: without one, the signal would end it. A JVM that is starting has none
@@ -132,7 +146,7 @@ fn wait_for(jvm: &Jvm, inside: &JvmFiles, socket: &str) -> Result<UnixStream> {
         std::thread::sleep(Duration::from_millis(20));
     }
     refuse!(
-        "process {} did not open its attach socket (started with -XX:+DisableAttachMechanism?)",
+        "process {} did not open its attach socket (started with {NO_ATTACH}?)",
         jvm.pid
     )
 }
@@ -147,21 +161,31 @@ pub fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     if !jvm.has_own_files() {
         let inside = path.to_str().context("the path is not UTF-8")?;
         let answer = command(jvm, "dumpheap", [inside, which, ""])?;
-        return match path.is_file() {
-            true => Ok(()),
-            false => refuse!("no dump was written: {}", answer.trim()),
-        };
+        if !path.is_file() {
+            refuse!("no dump was written: {}", answer.trim());
+        }
+        return completed(&answer).inspect_err(|_| drop(fs::remove_file(path)));
     }
     let mut folder = JvmFiles::of(jvm)?.private_folder()?;
     let inside = folder.file(NAME);
     let answer = command(jvm, "dumpheap", [&inside, which, ""])?;
     let written = folder.open(NAME);
     let mut written = written.with_context(|| format!("no dump was written: {}", answer.trim()))?;
+    completed(&answer)?;
     let mut new = fs::OpenOptions::new();
     let file = new.write(true).create_new(true).mode(0o600).open(path);
     file.and_then(|mut file| std::io::copy(&mut written, &mut file))
         .with_context(|| path.display().to_string())?;
     Ok(())
+}
+
+/// Fails unless the JVM reports that it wrote the whole dump: a file may also be there if the disk was full.
+fn completed(answer: &str) -> Result<()> {
+    // JDK 8 to 25.
+    match answer.contains("Heap dump file created") {
+        true => Ok(()),
+        false => refuse!("the JVM did not complete the dump: {}", answer.trim()),
+    }
 }
 
 /// Whether the JVM opened its socket before it could load agents, which happens on a busy machine from JDK 21 on.
@@ -231,6 +255,28 @@ mod tests {
         check(&["java"], false);
         check(&["java", "java"], false);
         check(&["java"; 9], true);
+    }
+
+    #[test]
+    fn a_jvm_without_the_attach_mechanism_gets_no_signal() {
+        let command_line = |options: &[&str]| [&["java"], options, &["Main"]].concat().join("\0");
+        let check = |options: &[&str], expected| {
+            let words = command_line(options);
+            assert_eq!(refuses_to_attach(words.as_bytes()), expected, "{options:?}");
+        };
+        check(&[], false);
+        check(&[NO_ATTACH], true);
+        check(&[NO_ATTACH, "-XX:-DisableAttachMechanism"], false);
+    }
+
+    #[test]
+    fn a_dump_is_complete_if_the_jvm_says_so() {
+        for whole in ["Heap dump file created", "Heap dump file created [7 bytes]"] {
+            assert!(completed(whole).is_ok(), "{whole}");
+        }
+        let full = "Dump file is incomplete: No space left on device";
+        let error = completed(full).expect_err("it is incomplete");
+        assert!(error.to_string().contains(full), "{error}");
     }
 
     #[test]

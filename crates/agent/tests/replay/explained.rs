@@ -168,7 +168,11 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("*", "java.lang.String[][] in Alloc.multi:", INNER),
     ("*", "calls of java.lang.ClassLoader.", CLASS_LOADING),
     ("*", ".<clinit>()V by ", CLASS_LOADING),
-    ("*", " lost: CPU samples outside of Java code", NOTE),
+    (
+        "*",
+        " lost: CPU samples whose stack the VM could not walk",
+        NOTE,
+    ),
     ("*", "NOTE: the sites that are left out have ", CUT),
     (
         "*",

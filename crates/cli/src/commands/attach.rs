@@ -82,8 +82,16 @@ impl Args {
     /// Attaches.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let Some(target) = self.target.as_deref().filter(|_| !self.list) else {
+            if !self.list && (self.duration.is_some() || self.output.is_some() || self.live.live) {
+                let why = "which JVM? Give its PID or main class; `tenure attach` lists the JVMs";
+                return Err(Usage(why.to_owned()).into());
+            }
             return list(session);
         };
+        if self.output.as_deref() == Some(Path::new("-")) {
+            let why = "a recording is written to a file, not to standard output";
+            return Err(Usage(why.to_owned()).into());
+        }
         if self.live.live {
             return self.watch(target, session);
         }

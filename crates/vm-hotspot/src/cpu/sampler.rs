@@ -354,7 +354,7 @@ impl Sampler {
             ),
             (
                 self.no_stack.swap(0, Ordering::Relaxed),
-                "CPU samples outside of Java code",
+                "CPU samples whose stack the VM could not walk",
             ),
             (
                 self.timers.take_refused(),
