@@ -5,6 +5,7 @@ use crate::exit::Usage;
 use crate::interruption;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
+use rustix::fs::{Access, access};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -84,10 +85,7 @@ impl OutputFile {
         }
         let mut prefix = path.file_name().with_context(wrong)?.to_owned();
         prefix.push(".");
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(path);
         let mut part = tempfile::Builder::new();
         part.prefix(&prefix).suffix(".part");
         let part = match is_removed_at_signal {
@@ -251,6 +249,25 @@ pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
         true => Err(exists(path)),
         false => Ok(()),
     }
+}
+
+/// Refuses a file that is there or cannot be written, before this program begins what it will write there.
+pub(crate) fn refuse_early(path: &Path, force: bool) -> Result<()> {
+    refuse_existing(path, force)?;
+    if path.exists() {
+        return Ok(());
+    }
+    let writes = Access::WRITE_OK | Access::EXEC_OK;
+    access(folder_of(path), writes)
+        .map_err(io::Error::from)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The folder of a file.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    let folder = folder.filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
 }
 
 fn exists(path: &Path) -> anyhow::Error {

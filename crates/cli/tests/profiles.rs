@@ -513,6 +513,14 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
         printed.contains("both.events exists (--force overwrites)"),
         "{printed}"
     );
+    let nowhere = run(&["-o", "missing/busy.html"]);
+    let printed = text(&nowhere.stderr);
+    assert_eq!(nowhere.status.code(), Some(3), "{printed}");
+    assert_eq!(text(&nowhere.stdout), "", "nothing was started");
+    assert!(
+        printed.contains("cannot write missing/busy.html: No such file"),
+        "{printed}"
+    );
     let wrong = run(&["--events", "other.events", "--interval", "often"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
     assert_eq!(text(&wrong.stdout), "", "nothing was started");

@@ -12,7 +12,7 @@ use crate::live::record_args::{RecordArgs, store_events};
 use crate::live::series::{LoopArgs, form_of};
 use crate::live::watched;
 use crate::output::note;
-use crate::output_file::refuse_existing;
+use crate::output_file::refuse_early;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use jvm_observe::jvm;
@@ -78,7 +78,7 @@ impl Args {
         let mut form = None;
         if let Some(output) = self.output.as_deref().filter(|_| files.is_none()) {
             form = form_of(output)?;
-            refuse_existing(output, session.global.force)?;
+            refuse_early(output, session.global.force)?;
         }
         let library = agent::find(self.agent.as_deref())?;
         let (door, events_door) = (Door::to_family()?, Door::to_family()?);

@@ -3,7 +3,7 @@
 use crate::args::parse_size;
 use crate::exit::Usage;
 use crate::output::note;
-use crate::output_file::{OutputFile, refuse_existing};
+use crate::output_file::{OutputFile, refuse_early, refuse_existing};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
 use std::net::TcpStream;
@@ -41,10 +41,10 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 impl RecordArgs {
-    /// Refuses an existing file of events, before the program starts or the recording begins.
+    /// Refuses a file of events that exists or cannot be written, before the program starts or the recording begins.
     pub(crate) fn check(&self, force: bool) -> Result<()> {
         let mut events = self.events.iter();
-        events.try_for_each(|path| refuse_existing(path, force))
+        events.try_for_each(|path| refuse_early(path, force))
     }
 
     /// The options of the profile; `None` if only events are recorded.
