@@ -53,6 +53,36 @@ fn a_running_program_is_sampled_after_an_attach() {
 }
 
 #[test]
+fn a_recording_is_not_ended_by_another_one_that_is_stored_here() {
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
+        let file = stage.attach(lab, &pid, "heap=sites,cutoff=0");
+        let other = [&pid, "--duration", "1", "-o", "other.txt"];
+        let (code, printed) = stage.order(lab, &other);
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(
+            printed.contains("heap=sites") && printed.contains("attached.txt"),
+            "{printed}"
+        );
+        assert!(!stage.folder.path().join("other.txt").exists(), "{printed}");
+        program.make(&["counting", "late"]);
+        let (code, printed) = stage.order(lab, &[&other[..], &["--force"]].concat());
+        assert_eq!(code, Some(0), "{printed}");
+        assert!(
+            printed.contains("no longer records heap=sites"),
+            "{printed}"
+        );
+        let text = std::fs::read_to_string(&file).expect("the recording that has ended");
+        assert!(objects_of(&text, " Patient$Late").is_some(), "{text}");
+        // What was written before is no recording any more.
+        let (code, printed) = stage.order(lab, &[&other[..], &["--force"]].concat());
+        assert_eq!(code, Some(0), "{printed}");
+        assert!(!printed.contains("no longer"), "{printed}");
+        program.finish("kept 1500");
+    }
+}
+
+#[test]
 fn jcmd_loads_the_agent_into_a_running_program() {
     let Some(lab) = crate::common::lab() else {
         return;

@@ -230,6 +230,10 @@ fn a_program_is_attached_to_for_a_series_of_files() {
         let status = stage.run(&["attach", &pid, "status"]);
         let status = String::from_utf8_lossy(&status.stdout).into_owned();
         assert!(status.contains("nothing is recorded"), "{status}");
+        let nowhere = ["--duration", "2", "-o", "no/such/folder/%t.pb.gz"];
+        let ran = stage.run(&[&arguments[..], &nowhere].concat());
+        let printed = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success(), "{printed}");
         program.type_line("end");
         program.expect("kept 1000");
     }

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::output::warn_of_findings;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, hprof_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -37,17 +37,6 @@ pub(crate) fn refuse_snapshot(path: &Path) -> Result<()> {
             let what = format!("{path}: all dumps of the file are written: give {file}");
             Err(Usage(what).into())
         }
-    }
-}
-
-/// The file of `FILE#2`, and whether the name was such a one.
-pub(crate) fn hprof_file(path: &Path) -> (&Path, bool) {
-    let split = path.to_str().and_then(|text| text.rsplit_once('#'));
-    match split {
-        Some((file, number)) if !path.exists() && number.parse::<u32>().is_ok() => {
-            (Path::new(file), true)
-        }
-        _ => (path, false),
     }
 }
 

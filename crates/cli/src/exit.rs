@@ -1,7 +1,9 @@
 //! How a run ends. The codes are part of the interface (README, manual page).
 
 use anyhow::Error;
-use jvm_observe::ObserveError;
+use heap_graph::HeapError;
+use hprof::source::SourceError;
+use jvm_observe::{ObserveError, jvm};
 use std::fmt;
 use std::io;
 
@@ -86,8 +88,10 @@ pub(crate) fn of_error(error: &Error) -> u8 {
     if broken_pipe {
         return Exit::Ok.code();
     }
-    eprintln!("tenure: {}", report::escape::visible(&format!("{error:#}")));
-    if error.is::<Usage>() {
+    let hint = running(error);
+    let text = hint.clone().unwrap_or_else(|| format!("{error:#}"));
+    eprintln!("tenure: {}", report::escape::visible(&text));
+    if hint.is_some() || error.is::<Usage>() {
         return Exit::Usage.code();
     }
     if error.is::<NotFound>() {
@@ -98,4 +102,22 @@ pub(crate) fn of_error(error: &Error) -> u8 {
         Some(ObserveError::NotFound(_)) => Exit::No.code(),
         _ => Exit::Input.code(),
     }
+}
+
+/// The hint for a dump that does not exist, if its name means a running JVM.
+fn running(error: &Error) -> Option<String> {
+    let source = match error.downcast_ref() {
+        Some(HeapError::Source(source)) => Some(source),
+        _ => error.downcast_ref(),
+    };
+    let Some(SourceError::Read { path, error }) = source else {
+        return None;
+    };
+    let is_missing = error.kind() == io::ErrorKind::NotFound && !path.contains('/');
+    let is_running = is_missing && jvm::find(path).is_ok();
+    is_running.then(|| {
+        format!(
+            "{path} is a running JVM: tenure dump {path} writes its heap to a file, tenure watch {path} shows it"
+        )
+    })
 }

@@ -5,7 +5,6 @@ use crate::exit::Usage;
 use crate::interruption;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
-use rustix::fs::{Access, access};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -70,7 +69,8 @@ impl OutputFile {
         inputs: &[&Path],
         is_removed_at_signal: bool,
     ) -> Result<OutputFile> {
-        if inputs.iter().any(|input| is_same(input, path)) {
+        let is_input = |input: &&Path| is_same(hprof_file(input).0, path);
+        if inputs.iter().any(is_input) {
             return Err(Usage(format!("{} is the input", path.display())).into());
         }
         let wrong = || format!("cannot write {}", path.display());
@@ -257,9 +257,9 @@ pub(crate) fn refuse_early(path: &Path, force: bool) -> Result<()> {
     if path.exists() {
         return Ok(());
     }
-    let writes = Access::WRITE_OK | Access::EXEC_OK;
-    access(folder_of(path), writes)
-        .map_err(io::Error::from)
+    // The permissions of the folder do not say it for all users and file systems.
+    tempfile::tempfile_in(folder_of(path))
+        .map(drop)
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -280,6 +280,17 @@ fn is_same(a: &Path, b: &Path) -> bool {
     match (identity(a), identity(b)) {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    }
+}
+
+/// The file of `FILE#2`, and whether the name was such a one.
+pub(crate) fn hprof_file(path: &Path) -> (&Path, bool) {
+    let split = path.to_str().and_then(|text| text.rsplit_once('#'));
+    match split {
+        Some((file, number)) if !path.exists() && number.parse::<u32>().is_ok() => {
+            (Path::new(file), true)
+        }
+        _ => (path, false),
     }
 }
 

@@ -42,6 +42,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("heap.hprof", "extract heap.hprof OUT --class byte[]"),
     ("heap.hprof", "convert heap.hprof -o OUT --to hprof"),
     ("heap.hprof", "report heap.hprof -o OUT --format md"),
+    ("heap.hprof", "report heap.hprof#1 -o OUT --format md"),
+    ("heap.hprof", "extract heap.hprof#1 OUT --class byte[]"),
     ("heap.hprof", "check heap.hprof --write-baseline OUT"),
     ("heap.hprof", "check heap.hprof --rules rules.toml -o OUT"),
     ("run.vmpi", "events run.vmpi -o OUT"),
@@ -96,9 +98,11 @@ fn an_output_that_is_the_input_is_refused_even_with_force() {
     let folder = at.join("tables/classes");
     fs::create_dir_all(&folder).expect("made");
     fs::hard_link(at.join("heap.hprof"), folder.join("x.csv")).expect("a link");
-    let export = "export heap.hprof -o tables --name x --format csv --force";
-    let ran = tenure(at, &export.split(' ').collect::<Vec<_>>());
-    assert_eq!(ran.status.code(), Some(2));
+    for input in ["heap.hprof", "heap.hprof#1"] {
+        let export = format!("export {input} -o tables --name x --format csv --force");
+        let ran = tenure(at, &export.split(' ').collect::<Vec<_>>());
+        assert_eq!(ran.status.code(), Some(2), "{input}");
+    }
     assert!(fs::read(at.join("heap.hprof")).expect("the dump") == dump(100_000));
 }
 

@@ -245,6 +245,10 @@ fn a_program_that_is_no_jvm_cannot_be_attached_to() {
     assert_eq!(attach.status.code(), Some(1), "{}", text(&attach.stderr));
     let dump = tenure(folder.path(), &["dump", "no.such.Main", "-o", "x.hprof"]);
     assert_eq!(dump.status.code(), Some(1), "{}", text(&dump.stderr));
+    for flags in [["--profile", "heap=sites"], ["--events", "x.events"]] {
+        let attach = tenure(folder.path(), &[&["attach"][..], &flags].concat());
+        assert_eq!(attach.status.code(), Some(2), "{flags:?}");
+    }
 }
 
 /// Lines that a process says, as they come.
@@ -521,6 +525,19 @@ fn events_of_a_running_vm_are_recorded_in_another_process() {
         printed.contains("cannot write missing/busy.html: No such file"),
         "{printed}"
     );
+    // The file without a name would be in the working folder.
+    let removed = std::process::Command::new("sh")
+        .current_dir(folder.path())
+        .args([
+            "-c",
+            "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" run -- java -version",
+        ])
+        .arg(env!("CARGO_BIN_EXE_tenure"))
+        .output()
+        .expect("a shell");
+    let printed = text(&removed.stderr);
+    assert_eq!(removed.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("cannot write"), "{printed}");
     let wrong = run(&["--events", "other.events", "--interval", "often"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
     assert_eq!(text(&wrong.stdout), "", "nothing was started");

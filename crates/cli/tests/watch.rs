@@ -617,9 +617,13 @@ fn what_is_no_terminal_and_no_program_is_reported() {
     let ran = run(&["watch", &pid]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("needs a terminal"), "{}", ran.stderr);
-    // It was called so before.
-    let ran = run(&["top", &pid]);
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    let hint = format!("tenure watch {pid}");
-    assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
+    // Commands that read dumps.
+    for command in ["top", "histogram", "threads"] {
+        let ran = run(&[command, &pid]);
+        assert_eq!(ran.code, Some(2), "{command}: {}", ran.stderr);
+        for hint in ["tenure watch", "tenure dump"] {
+            let hint = format!("{hint} {pid}");
+            assert!(ran.stderr.contains(&hint), "{command}: {}", ran.stderr);
+        }
+    }
 }

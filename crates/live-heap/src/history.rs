@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Collection {
     /// From 1.
     pub number: u32,
-    /// `young`, `full` or `unknown`.
+    /// `young`, `full`, or `unknown`: HotSpot does not report the kind.
     pub kind: &'static str,
     /// Bytes allocated by then.
     pub at_bytes: u64,

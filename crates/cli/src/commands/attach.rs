@@ -82,7 +82,8 @@ impl Args {
     /// Attaches.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let Some(target) = self.target.as_deref().filter(|_| !self.list) else {
-            if !self.list && (self.duration.is_some() || self.output.is_some() || self.live.live) {
+            let is_recording = self.duration.is_some() || self.output.is_some();
+            if !self.list && (is_recording || self.what.is_chosen() || self.live.live) {
                 let why = "which JVM? Give its PID or main class; `tenure attach` lists the JVMs";
                 return Err(Usage(why.to_owned()).into());
             }
@@ -153,6 +154,9 @@ impl Args {
             name.push(".hprof.txt");
             PathBuf::from(name)
         });
+        if !session.global.force {
+            refuse_recorded(&jvm)?;
+        }
         self.what.check(session.global.force)?;
         let files = self.series.files(self.output.as_deref())?;
         let form = form_of(&output)?;
@@ -181,7 +185,10 @@ impl Args {
         if let Some(time) = self.duration {
             words = joined(&words, &format!("duration={}s", time.as_secs()));
         }
-        attach::order(&jvm, &library, &words)?;
+        let printed = attach::order(&jvm, &library, &words)?;
+        if let Some((_, before)) = printed.split_once(", no longer ") {
+            note(&format!("{} no longer records {before}", jvm.name()));
+        }
         let connected = |door: &Door| door.next()?.context("the agent did not connect");
         let stream = door.as_ref().map(connected).transpose()?;
         let events = match events_door {
@@ -238,6 +245,9 @@ fn finish(events: Option<JoinHandle<Result<()>>>) -> Result<()> {
     })
 }
 
+/// How the agent's status begins while something is recorded.
+const RECORDS: &str = "records ";
+
 /// Ends the recording when the user presses Ctrl-C, unless the returned flag becomes true before.
 fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
     const STEP: Duration = Duration::from_millis(50);
@@ -260,24 +270,50 @@ fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHand
     Ok((over, thread))
 }
 
-/// Stores one connection after the other, until the recording has ended.
+/// Refuses a JVM that is being recorded: another recording would end that one.
+fn refuse_recorded(jvm: &Jvm) -> Result<()> {
+    let status = |library: &String| attach::order(jvm, library, Order::Status.text()).ok();
+    let status = jvm.agent.as_ref().and_then(status);
+    match status.filter(|status| status.starts_with(RECORDS)) {
+        None => Ok(()),
+        Some(status) => {
+            let (name, pid) = (jvm.name(), jvm.pid);
+            let text = format!(
+                "{name} {status}; `tenure attach {pid} stop` ends that recording (--force ends it now)"
+            );
+            Err(Usage(text).into())
+        }
+    }
+}
+
+/// Stores one connection after the other, until the recording has ended. Fails if none could be stored.
 fn store_all(jvm: &Jvm, library: &str, door: &Door, files: &Files, first: TcpStream) -> Result<()> {
     const STEP: Duration = Duration::from_millis(200);
     let mut next = Some(first);
+    let (mut has_stored, mut has_failed) = (false, false);
     loop {
         if let Some(stream) = next {
             match files.store(stream) {
-                Ok(Some(path)) => note(&format!("wrote {}", path.display())),
+                Ok(Some(path)) => {
+                    has_stored = true;
+                    note(&format!("wrote {}", path.display()));
+                }
                 Ok(None) => {}
                 // The next file may be written.
-                Err(error) => note(&format!("{error:#}")),
+                Err(error) => {
+                    has_failed = true;
+                    note(&format!("{error:#}"));
+                }
             }
         }
         // The agent connects for the next file before it closes the last one.
         next = door.next()?;
         if next.is_none() {
             let printed = attach::order(jvm, library, Order::Status.text());
-            if !printed.is_ok_and(|printed| printed.starts_with("records")) {
+            if !printed.is_ok_and(|printed| printed.starts_with(RECORDS)) {
+                if has_failed && !has_stored {
+                    bail!("no file could be written");
+                }
                 return Ok(());
             }
             std::thread::sleep(STEP);

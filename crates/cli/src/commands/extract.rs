@@ -2,9 +2,10 @@
 
 use super::target::{find_classes, find_object, parse_id};
 use crate::Outcome;
-use crate::dump_output::{DumpOutput, finish, hprof_file, source};
+use crate::dump_output::{DumpOutput, finish, source};
 use crate::exit::{NotFound, Usage};
 use crate::output::note;
+use crate::output_file::hprof_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::share::extract::Extract;
@@ -78,15 +79,14 @@ impl Args {
             return Err(Usage(what.to_owned()).into());
         }
         let force = session.global.force;
-        let (file, _) = hprof_file(&self.input);
-        let mut out = DumpOutput::create(&self.output, force, &[file])?;
+        let mut out = DumpOutput::create(&self.output, force, &[&self.input])?;
         let heap = session.open(&self.input)?;
         let objects = self.objects(&heap)?;
         if objects.is_empty() {
             return Err(NotFound("none of these classes and ids has an object".to_owned()).into());
         }
         let extract = Extract::new(&heap, &objects, !self.only);
-        let source = source(session, file)?;
+        let source = source(session, hprof_file(&self.input).0)?;
         let done = out.write(source.bytes(), &extract)?;
         out.file.finish()?;
         if !session.global.quiet {

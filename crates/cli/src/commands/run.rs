@@ -75,10 +75,15 @@ impl Args {
             words = format!("{words},{}", files.option());
         }
         self.what.check(session.global.force)?;
+        let stem = self.output.clone().unwrap_or_else(stem);
         let mut form = None;
-        if let Some(output) = self.output.as_deref().filter(|_| files.is_none()) {
-            form = form_of(output)?;
-            refuse_early(output, session.global.force)?;
+        match &self.output {
+            Some(output) if files.is_none() => {
+                form = form_of(output)?;
+                refuse_early(output, session.global.force)?;
+            }
+            None if profile.is_some() => refuse_early(&stem, true)?,
+            _ => {}
         }
         let library = agent::find(self.agent.as_deref())?;
         let (door, events_door) = (Door::to_family()?, Door::to_family()?);
@@ -93,7 +98,6 @@ impl Args {
         let mut caught = Caught::new()?;
         let mut child = start(&self.command, Some(&option))?;
         let store = Store::new(session, false);
-        let stem = self.output.clone().unwrap_or_else(stem);
         let (named, force) = (self.output.is_some(), session.global.force);
         let (mut collectors, mut streams) = (Vec::new(), Vec::new());
         let status = loop {

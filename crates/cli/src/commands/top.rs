@@ -2,12 +2,10 @@
 
 use super::target::limit;
 use crate::Outcome;
-use crate::exit::Usage;
 use crate::session::Session;
 use heap_analysis::tables::top::{TopOptions, consumers};
-use jvm_observe::jvm;
 use requests::percent;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The largest objects, classes, loaders and packages of a dump
 #[derive(Debug, clap::Args)]
@@ -29,11 +27,6 @@ pub struct Args {
 impl Args {
     /// Prints the consumers.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        if is_running(&self.file) {
-            let target = self.file.display();
-            let hint = format!("{target} is a running JVM: tenure watch {target} shows it");
-            return Err(Usage(hint).into());
-        }
         let heap = session.open(&self.file)?;
         let options = TopOptions {
             threshold: self.threshold,
@@ -41,11 +34,4 @@ impl Args {
         };
         session.answer(&consumers(&heap, &options)?, heap.summary())
     }
-}
-
-/// Whether something that is no file means a JVM. Until version 0.1 `top` showed these, too.
-fn is_running(target: &Path) -> bool {
-    let text = target.to_str().filter(|text| !text.contains('/'));
-    let name = text.filter(|_| !target.exists());
-    name.is_some_and(|name| jvm::find(name).is_ok())
 }

@@ -17,7 +17,7 @@ use profile::Profile;
 use report::profile::otlp;
 use report::profile::pprof::write;
 use requests::Params;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -37,6 +37,8 @@ const LAST_PATIENCE: Duration = Duration::from_secs(15);
 const LAST_TRY: Duration = Duration::from_secs(3);
 /// Pauses before the second and the third attempt to send something; there is no fourth.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+/// Bytes of the body of a refusal that are read for the message.
+const MOST_OF_ANSWER: u64 = 1 << 10;
 /// Measurements that may wait for the server; later ones are dropped.
 const WAITING: usize = 8;
 /// Where systems store the certificates of trusted authorities.
@@ -178,9 +180,8 @@ impl PushArgs {
     /// If profiles cannot be sent in this way.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(url) = &self.push else { return Ok(()) };
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            let text = format!("{url}: the address of a server begins with http:// or https://");
-            return Err(Usage(text).into());
+        if let Some(why) = wrong_address(url) {
+            return Err(Usage(format!("{url}: {why}")).into());
         }
         self.client(url).map(drop)
     }
@@ -346,11 +347,15 @@ impl PushArgs {
         loop {
             let is_over = state.is_over();
             let answer = self.try_send(client, url, request);
-            state.set_taken(matches!(&answer, Ok(status) if status.is_success()));
+            state.set_taken(matches!(&answer, Ok((status, _)) if status.is_success()));
             let fault = match answer {
-                Ok(status) if status.is_success() => return Ok(()),
-                Ok(status) => {
-                    let fault = anyhow::anyhow!("{} does not take profiles: {status}", shown(url));
+                Ok((status, _)) if status.is_success() => return Ok(()),
+                Ok((status, why)) => {
+                    let mut text = format!("{} does not take profiles: {status}", shown(url));
+                    if !why.is_empty() {
+                        text = format!("{text}: {why}");
+                    }
+                    let fault = anyhow::Error::msg(text);
                     if !is_temporary(status) {
                         return Err(fault);
                     }
@@ -377,7 +382,7 @@ impl PushArgs {
         client: &ureq::Agent,
         url: &str,
         request: &Request,
-    ) -> Result<StatusCode, ureq::Error> {
+    ) -> Result<(StatusCode, String), ureq::Error> {
         let mut out = client
             .post(format!("{url}{}", request.path))
             .header("Content-Type", request.kind);
@@ -390,8 +395,48 @@ impl PushArgs {
         if let Some(tenant) = &self.push_tenant {
             out = out.header("X-Scope-OrgID", tenant);
         }
-        Ok(out.send(&request.body)?.status())
+        let mut answer = out.send(&request.body)?;
+        let status = answer.status();
+        let mut body = Vec::new();
+        if !status.is_success() {
+            let mut start = answer.body_mut().as_reader().take(MOST_OF_ANSWER);
+            // What cannot be read is left out of the message.
+            drop(start.read_to_end(&mut body));
+        }
+        Ok((status, first_words(&String::from_utf8_lossy(&body))))
     }
+}
+
+/// Why an address is not that of a server.
+fn wrong_address(url: &str) -> Option<&'static str> {
+    let known = ["http://", "https://"];
+    let Some(rest) = known.iter().find_map(|scheme| url.strip_prefix(scheme)) else {
+        return Some("the address of a server begins with http:// or https://");
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // The colons of an address in brackets (IPv6) are no ends of it.
+    let (name, port) = match host
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.ends_with(']'))
+    {
+        Some((name, port)) => (name, Some(port)),
+        None => (host, None),
+    };
+    match (name, port.map(str::parse::<u16>)) {
+        ("", _) => Some("the address has no host"),
+        (_, Some(Err(_))) => Some("the port is no number from 0 to 65535"),
+        _ => None,
+    }
+}
+
+/// The first words of the body of an answer, for messages.
+fn first_words(body: &str) -> String {
+    const MOST: usize = 200;
+    let line = body.lines().find(|line| !line.trim().is_empty());
+    let letters = line.unwrap_or_default().trim().chars().take(MOST);
+    letters
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
 }
 
 /// An address in messages: with its port, even if that is the default.
@@ -418,7 +463,11 @@ impl Measured {
             query: vec![
                 ("name", self.name.clone()),
                 ("from", (self.from_ms / 1000).to_string()),
-                ("until", self.to_ms.div_ceil(1000).to_string()),
+                // The next interval begins in the second in which this one ends.
+                (
+                    "until",
+                    (self.to_ms / 1000).max(self.from_ms / 1000 + 1).to_string(),
+                ),
                 ("format", "pprof".to_owned()),
                 ("sampleRate", "100".to_owned()),
                 ("spyName", "tenure".to_owned()),
@@ -574,6 +623,37 @@ mod tests {
         ] {
             assert_eq!(shown(url), format!("{url} (port {port})"));
         }
+    }
+
+    #[test]
+    fn an_address_has_a_host_and_a_port_that_is_a_number() {
+        for good in [
+            "http://a",
+            "https://a:4040/b?c=:d",
+            "http://[::1]",
+            "http://[::1]:9",
+        ] {
+            assert_eq!(wrong_address(good), None, "{good}");
+        }
+        for wrong in [
+            "a:4040",
+            "ftp://a",
+            "http://",
+            "http:///b",
+            "http://:80",
+            "http://a:x",
+            "http://a:70000",
+            "http://a:",
+        ] {
+            assert!(wrong_address(wrong).is_some(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_shown_as_one_line() {
+        assert_eq!(first_words("\n  no such\ttenant \nmore"), "no such tenant");
+        assert_eq!(first_words(&"x".repeat(1000)).len(), 200);
+        assert_eq!(first_words(""), "");
     }
 
     #[test]

@@ -47,6 +47,11 @@ impl RecordArgs {
         events.try_for_each(|path| refuse_early(path, force))
     }
 
+    /// Whether a flag says what is recorded.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.profile.is_some() || self.events.is_some()
+    }
+
     /// The options of the profile; `None` if only events are recorded.
     pub(crate) fn profile(&self, has_output: bool) -> Option<&str> {
         let is_usual = self.events.is_none() || has_output;

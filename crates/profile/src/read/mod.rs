@@ -23,6 +23,10 @@ pub enum NoProfile {
 impl std::fmt::Display for NoProfile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            NoProfile::Header(HeaderError::Magic { found }) => write!(
+                f,
+                "not a profile: expected a recording of the agent (text or binary) or of JFR, found {found}; .pb.gz, .collapsed, .json and .html are written and not read"
+            ),
             NoProfile::Header(error) => error.fmt(f),
             NoProfile::Empty => f.write_str("the file holds no profile"),
             NoProfile::OnlyHeap => {
