@@ -14,11 +14,14 @@ from run import REPO, log, machine, save, table
 
 TESTS = REPO / "crates" / "agent" / "tests"
 PROGRAMS = {
-    "spin: a JNI library": ["{spun}"],
-    "deflate: java.util.zip.Deflater": ["deflate"],
-    "kernel: reading /dev/zero": ["kernel"],
-    "gc: System.gc() on 20 MB": None,  # Collected
+    "spin: a JNI library": ["InNative", "{spun}"],
+    "deflate: java.util.zip.Deflater": ["InNative", "deflate"],
+    "kernel: reading /dev/zero": ["InNative", "kernel"],
+    "calls: direct and interface calls": ["Calls"],
+    "gc: System.gc() on 20 MB": ["Collected"],
 }
+# Stubs of the VM, which async-profiler shows as frames and the agent counts for the method that called them.
+STUB = re.compile(r"^(itable stub|vtable stub|InlineCacheBuffer|I2C/C2I adapters|StubRoutines.*|[a-z_]*arraycopy\w*|\w+_fill)$")
 OURS, THEIRS = "tenure", "async-profiler"
 TOOLS = {
     OURS: "-agentpath:{agent}=cpu=samples,interval=1,depth=64,cutoff=0,verbose=n,frames=kernel,file={out}",
@@ -99,32 +102,34 @@ def measure(home, libraries, work):
     spun = work / "libspun.so"
     run([os.environ.get("CC", "cc"), "-O1", "-fno-builtin", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-o", spun, TESTS / "native" / "spun.c",
          f"-I{home}/include", f"-I{home}/include/linux"])
-    run([home / "bin" / "javac", "-nowarn", "-d", work, TESTS / "java" / "InNative.java", TESTS / "java" / "Collected.java"])
+    run([home / "bin" / "javac", "-nowarn", "-d", work, *(TESTS / "java" / f"{name}.java" for name in ("InNative", "Calls", "Collected"))])
     rows, tops = [], []
     for title, arguments in PROGRAMS.items():
         found = {}
         for tool, flags in TOOLS.items():
             out = work / "out"
             out.unlink(missing_ok=True)
-            program = ["Collected"] if arguments is None else ["InNative", *(a.format(spun=spun) for a in arguments)]
+            program = [argument.format(spun=spun) for argument in arguments]
             done = run([home / "bin" / "java", flags.format(out=out, **libraries), "-cp", work, *program])
             if "no kernel frames" in done.stderr:
                 log(done.stderr.strip())
             read = of_agent if tool == OURS else of_peer
             stacks = read(out.read_text(errors="replace"))
             # The compilers do other things in each run; what counts is the program's work, or that of the collector's threads.
-            is_work = lambda stack: any(name in frame for frame in stack for name in (["InNative.main"] if arguments else ["libjvm.so.WorkerThread", "GangWorker"]))
+            works = ["libjvm.so.WorkerThread", "GangWorker"] if program[0] == "Collected" else [f"{program[0]}.main"]
+            is_work = lambda stack: any(name in frame for frame in stack for name in works)
             found[tool] = (collections.Counter({s: c for s, c in stacks.items() if is_work(s)}), sum(stacks.values()))
         ours, theirs = found[OURS][0], found[THEIRS][0]
-        top = lambda stack: [stack[0]]
+        top = lambda stack: [next((frame for frame in stack if not STUB.match(frame)), stack[0])]
         both = [shares(stacks, top) for stacks in (ours, theirs)]
         kinds = [shares(stacks, lambda stack: [kind(stack[0])]) for stacks in (ours, theirs)]
         anywhere = [shares(stacks, set) for stacks in (ours, theirs)]
         common = [name for name, share in anywhere[1].most_common() if share > 0.05 and not name.endswith("]")]
         seen = [name for name in common if abs(anywhere[0][name] - anywhere[1][name]) < 0.1]
+        largest = max(abs(both[0][name] - both[1][name]) for name, _ in (both[0] + both[1]).most_common(20))
         depth = lambda stacks: sum(len(s) * c for s, c in stacks.items()) / max(1, sum(stacks.values()))
         rows.append([title, f"{sum(ours.values())} of {found[OURS][1]}", f"{sum(theirs.values())} of {found[THEIRS][1]}",
-                     f"{difference(*kinds):.3f}", f"{difference(*both):.3f}", f"{len(seen)} of {len(common)}", f"{depth(ours):.1f}, {depth(theirs):.1f}"])
+                     f"{difference(*kinds):.3f}", f"{difference(*both):.3f}", f"{largest:.3f}", f"{len(seen)} of {len(common)}", f"{depth(ours):.1f}, {depth(theirs):.1f}"])
         names = [name for name, _ in (both[0] + both[1]).most_common(6)]
         tops += [[title.split(":")[0], f"`{name}`", f"{both[0][name]:.1%}", f"{both[1][name]:.1%}"] for name in names]
     return rows, tops
@@ -155,7 +160,7 @@ def render(results):
     m = results["machine"]
     text = [f"# Native and kernel frames beside async-profiler, {results['date']}", "",
             f"{m['cores']} cores ({m['cpu']}), {m['memory_gib']} GiB, Linux {m['kernel']}. {results['note']}", ""]
-    heads = ["program", "its samples, tenure", "async-profiler", "difference by library", "by innermost function", "common frames", "mean depth"]
+    heads = ["program", "its samples, tenure", "async-profiler", "difference by library", "by innermost function", "largest of 20", "common frames", "mean depth"]
     for name, (rows, tops) in results["jdks"].items():
         text += [f"## JDK {name}", "", table(heads, rows), "", table(["program", "innermost function", "tenure", "async-profiler"], tops), ""]
     return "\n".join(text + ["## What was run", ""] + [f"* {tool}: `{flags}`" for tool, flags in TOOLS.items()]) + "\n"

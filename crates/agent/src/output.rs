@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::options::{
-    Format, Keep, Mode, Options, Patterns, StartError, Target, expand, temporary_name, unique_name,
+    Format, Keep, Mode, Options, Patterns, StartError, Target, WhenExhausted, expand,
+    temporary_name, unique_name,
 };
 use agent_core::series::Series;
 use vm_hotspot::host::HostSetup;
@@ -69,20 +70,17 @@ fn open_profile(options: &Options) -> Result<Output, StartError> {
             let stream = collector::connect(Path::new(path)).map_err(refused)?;
             send_to(options, stream, place.clone()).map_err(refused)
         }
-        Target::File(_) if options.records_nothing => Ok(nowhere(options)),
+        Target::File(name) if options.records_nothing => nowhere(options, name),
         Target::File(name) => create(options, name),
     }
 }
 
 fn create(options: &Options, name: &str) -> Result<Output, StartError> {
-    let mut name = name.to_owned();
     if let Some(series) = &options.series {
-        return begin_file(&series_of(&name, series.keep), memory(options))
-            .map_err(|_| StartError::ProfileFile(name));
+        return begin_file(&series_of(name, series.keep), memory(options))
+            .map_err(|_| StartError::ProfileFile(name.to_owned()));
     }
-    if options.mode == Mode::Modern {
-        name = with_patterns(|patterns| expand(&name, patterns, variable));
-    }
+    let mut name = whole_name(options, name);
     if !options.output.force && Path::new(&name).exists() {
         name = unique_name(&name, options.output.format, std::process::id());
     }
@@ -111,6 +109,14 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     })
 }
 
+/// The name of a file, with what its patterns stand for.
+fn whole_name(options: &Options, name: &str) -> String {
+    match options.mode {
+        Mode::Modern => with_patterns(|patterns| expand(name, patterns, variable)),
+        _ => name.to_owned(),
+    }
+}
+
 /// The absolute name of a file, which stays valid when the program changes its working folder.
 pub(crate) fn named(name: &str) -> String {
     std::path::absolute(name).map_or_else(|_| name.to_owned(), |path| path.display().to_string())
@@ -122,10 +128,14 @@ fn folder(name: &Path) -> PathBuf {
     whole.parent().unwrap_or(&whole).to_owned()
 }
 
-/// No output: only a snapshot of an exhausted heap or events are requested.
-fn nowhere(options: &Options) -> Output {
-    let folder = folder(Path::new("snapshot"));
-    Output {
+/// No output: only a snapshot of an exhausted heap, in the folder of the file of this name, or events are requested.
+fn nowhere(options: &Options, name: &str) -> Result<Output, StartError> {
+    let name = whole_name(options, name);
+    let folder = folder(Path::new(&name));
+    if options.heap.when_exhausted == Some(WhenExhausted::Snapshot) && !folder.is_dir() {
+        return Err(StartError::ProfileFile(name));
+    }
+    Ok(Output {
         writer: Box::new(io::sink()),
         collector: None,
         place: format!("{} when the heap is full", folder.display()),
@@ -133,7 +143,7 @@ fn nowhere(options: &Options) -> Output {
         memory: memory(options),
         folder,
         events: None,
-    }
+    })
 }
 
 fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartError> {

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::common::Ran;
-use crate::common::stage::{ms_under, samples_under};
+use crate::common::stage::{frames_of, ms_under, samples_under};
 
 /// Samples below a method, and the words that say how they were taken.
 fn check(ran: &Ran, why: &str, what: &str) {
@@ -222,9 +222,16 @@ fn samples_fall_where_the_time_is_spent() {
     let Some(classes) = lab.compile("Busy.java", 8) else {
         return;
     };
-    for jdk in &lab.jdks {
-        let options = Some("cpu=samples,interval=1,cutoff=0,depth=4");
-        let ran = lab.run_in(jdk, classes.path(), options, &[], &["Busy"]);
+    let options = [
+        "cpu=samples,interval=1,cutoff=0,depth=4",
+        "cpu=samples,interval=1,cutoff=0,depth=4,safepoint=y",
+    ];
+    for (jdk, options) in lab
+        .jdks
+        .iter()
+        .flat_map(|jdk| options.map(|options| (jdk, options)))
+    {
+        let ran = lab.run_in(jdk, classes.path(), Some(options), &[], &["Busy"]);
         let profile = ran.profile();
         let table = profile
             .split("CPU SAMPLES BEGIN")
@@ -240,9 +247,86 @@ fn samples_fall_where_the_time_is_spent() {
             count(" Busy.hot"),
             count(" Busy.middle") + count(" Busy.main"),
         );
-        let what = format!("hot {hot}, others {others} on {}", jdk.full_version);
-        assert!(hot > 10 && others * 5 < hot, "{what}\n{profile}");
+        // A thread that waits in native code, and which the VM calls runnable.
+        let waiting = count(".waitForReferencePendingList");
+        let what = format!(
+            "{options}: hot {hot}, others {others}, waiting {waiting} on {}",
+            jdk.full_version
+        );
+        assert!(
+            hot > 10 && (others + waiting) * 5 < hot,
+            "{what}\n{profile}"
+        );
     }
+}
+
+#[test]
+fn stacks_of_programs_that_do_little_but_call_are_whole() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Calls.java", 8) else {
+        return;
+    };
+    let more: [&[&str]; 3] = [
+        &[],
+        &["-XX:TieredStopAtLevel=1"],
+        &["-XX:+PreserveFramePointer"],
+    ];
+    for (jdk, more) in lab.jdks.iter().flat_map(|jdk| more.map(|more| (jdk, more))) {
+        let options = Some("cpu=samples,interval=1,cutoff=0,depth=16");
+        // Each method has a frame of its own, so that one that is missing is noticed.
+        let ran = lab.run_as(jdk, classes.path(), options, |java| {
+            java.arg("-XX:-Inline").args(more).arg("Calls");
+        });
+        let profile = ran.profile();
+        let table = profile.split("CPU SAMPLES BEGIN").nth(1);
+        let (mut whole, mut others) = (0, Vec::new());
+        for row in table.unwrap_or_default().lines() {
+            let words: Vec<&str> = row.split_whitespace().collect();
+            let [_, _, _, count, trace, method] = words[..] else {
+                continue;
+            };
+            let Ok(count) = count.parse::<u64>() else {
+                continue;
+            };
+            let frames = frames_of(&profile, trace);
+            let names = frames.iter().filter_map(|frame| frame.split('(').next());
+            let stack: Vec<&str> = names.map(str::trim).collect();
+            match is_known_stack(&stack) {
+                true => whole += count,
+                // Threads of the VM, and what is not compiled yet.
+                false if count < 2 || method.starts_with("NativeThread.C") => {}
+                false => others.push((count, stack)),
+            }
+        }
+        let lost: u64 = others.iter().map(|(count, _)| count).sum();
+        let what = format!("{more:?}, JDK {}: {others:?}", jdk.full_version);
+        assert!(whole > 100 && lost * 50 < whole, "{whole} whole; {what}");
+    }
+}
+
+/// Whether a stack of `Calls` has each caller of its innermost frame.
+fn is_known_stack(stack: &[&str]) -> bool {
+    let [calls @ .., main] = stack else {
+        return false;
+    };
+    let outermost = ["Calls.walk", "Calls.areas"];
+    let is_called = |(at, call): (usize, &&str)| match call.rsplit_once(".step") {
+        Some((_, number)) => number == at.to_string(),
+        None => call.ends_with(".area") && at == 1,
+    };
+    let Some((first, steps)) = calls.split_last() else {
+        return *main == "Calls.main";
+    };
+    *main == "Calls.main"
+        && outermost.contains(first)
+        && steps
+            .iter()
+            .rev()
+            .enumerate()
+            .map(|(at, call)| (at + 1, call))
+            .all(is_called)
 }
 
 #[test]

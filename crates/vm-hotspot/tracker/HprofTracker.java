@@ -811,7 +811,10 @@ public final class HprofTracker {
         return lead(at, key, now, all[slot + 1] += CALL);
     }
 
-    /** The first slot of an edge: few instructions, because they wait for the node, and each call waits for them. */
+    /**
+     * The first slot of an edge, by the upper half of its key. It takes few instructions, because each call waits for
+     * them.
+     */
     private static int firstSlot(long key, int length) {
         return (int) (key >>> 32) & length - 2;
     }

@@ -76,7 +76,6 @@ const HELP: &str = "the help goes on with the options that are new";
 const LOG: &str = "logflags=4 made the original parse its own dump into a file";
 const TITLES: &str = "section 1: both costs stood twice under one title";
 const CUT: &str = "the profile says what the sites have that it leaves out as the original does";
-const NOTE: &str = "the profile says how many samples met no Java code";
 
 /// Case (a `*` at its end stands for anything), a piece of the difference, reason.
 const REASONS: &[(&str, &str, &str)] = &[
@@ -168,11 +167,6 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("*", "java.lang.String[][] in Alloc.multi:", INNER),
     ("*", "calls of java.lang.ClassLoader.", CLASS_LOADING),
     ("*", ".<clinit>()V by ", CLASS_LOADING),
-    (
-        "*",
-        " lost: CPU samples whose stack the VM could not walk",
-        NOTE,
-    ),
     ("*", "NOTE: the sites that are left out have ", CUT),
     (
         "*",

@@ -12,6 +12,9 @@
 
 use jvmti::{Env, Jni, Live};
 
+use crate::cpu::code_cache::CodeCache;
+use crate::cpu::partial_frames;
+use crate::cpu::registers::Registers;
 use crate::vm::vm_structs::{VmStructs, read};
 
 /// The offsets of the notes.
@@ -29,8 +32,6 @@ pub(super) struct Anchors {
     frame: Option<usize>,
 }
 
-/// The most words in the frame of such a routine.
-const MOST_WORDS: usize = 16;
 const WORD: usize = size_of::<usize>();
 
 impl Anchors {
@@ -57,53 +58,41 @@ impl Anchors {
         })
     }
 
-    /// In the handler: completes the current thread's note if it is incomplete, and calls `body`. If the result is not
-    /// `is_found`, calls `body` again while the note has the frame's caller. Only addresses in the VM's `compiled` code
-    /// are stored.
+    /// In the handler: completes the current thread's note if it is incomplete, and calls `body` until it returns
+    /// something: then while the note has the caller of a routine of the VM.
     pub(super) fn complete<T>(
         &self,
         jni: Jni,
-        compiled: impl Fn(usize) -> bool,
-        mut body: impl FnMut() -> T,
-        is_found: impl Fn(&T) -> bool,
+        code: &CodeCache,
+        mut body: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let thread = (jni.raw() as usize).checked_sub(self.environment)?;
+        let [stack, instruction] = [self.stack, self.instruction].map(|place| thread + place);
         // SAFETY: the note is a part of the structure of the current thread, which has this environment. Its stack pointer is null or
         // that of a frame on the stack of this thread, which has called the code that was interrupted: there are more words above.
-        let (stack, below) = unsafe {
-            if read::<i32>(thread + self.state)? != self.in_vm {
+        unsafe {
+            let sp: usize = read(stack)?;
+            if read::<i32>(thread + self.state)? != self.in_vm || !sp.is_multiple_of(WORD) {
                 return None;
             }
-            let stack: usize = read(thread + self.stack)?;
-            if stack == 0 || !stack.is_multiple_of(WORD) {
+            let noted: usize = read(instruction)?;
+            let below: usize = read(sp.checked_sub(WORD)?)?;
+            let pc = if noted == 0 { below } else { noted };
+            if !code.contains(pc) {
                 return None;
             }
-            (stack, read::<usize>(stack - WORD)?)
-        };
-        let instruction = thread + self.instruction;
-        // SAFETY: as above.
-        let is_complete = unsafe { read::<usize>(instruction)? } != 0;
-        let mut found = None;
-        if !is_complete && compiled(below) {
-            // SAFETY: as above.
-            found = Some(unsafe { with([(instruction, below)], &mut body) });
+            if noted == 0
+                && let Some(found) = with([(instruction, pc)], &mut body)
+            {
+                return Some(found);
+            }
+            let frame = thread + self.frame?;
+            let fp = read(frame)?;
+            partial_frames::callers(code, Registers { pc, sp, fp }, false).find_map(|caller| {
+                let Registers { pc, sp, fp } = caller;
+                with([(stack, sp), (instruction, pc), (frame, fp)], &mut body)
+            })
         }
-        if found.as_ref().is_some_and(&is_found) {
-            return found;
-        }
-        // SAFETY: as above.
-        let word = |index: usize| unsafe { ((stack + index * WORD) as *const usize).read() };
-        let frame = thread + self.frame?;
-        let Some(index) = (1..MOST_WORDS).find(|index| compiled(word(*index))) else {
-            return found;
-        };
-        let caller = [
-            (thread + self.stack, stack + (index + 1) * WORD),
-            (instruction, word(index)),
-            (frame, word(index - 1)),
-        ];
-        // SAFETY: as above.
-        Some(unsafe { with(caller, &mut body) })
     }
 }
 

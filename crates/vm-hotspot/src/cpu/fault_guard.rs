@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use crate::cpu::sampler::{AsyncGetCallTrace, CallTrace};
+use crate::cpu::java_frames::{AsyncGetCallTrace, CallTrace};
 use crate::cpu::timers::own_tid;
 use crate::vm::vm_structs::exported_symbol;
 

@@ -7,10 +7,11 @@
 //! 3. With `wall=`, the sampling thread signals some threads at each tick, whether they run or wait ([`wall`]). If a VM
 //!    cannot take stacks in a signal handler, and with `safepoint=y`, the sampling thread takes the stacks of all
 //!    threads ([`at_safepoints`]).
-//! 4. The signal handler takes the stack of the thread ([`sampler`]); a fault of the VM there costs only this sample
-//!    ([`fault_guard`]). Native frames are found ([`native_walk`]) by the rules of their libraries ([`unwind_tables`],
-//!    [`unwind_rules`]) or by frame pointers, and named later ([`native_frames`]). If the VM does not find the Java
-//!    frames below them, its note of the last Java frame is completed ([`anchors`]).
+//! 4. The signal handler takes the stack of the thread ([`sampler`], [`java_frames`]); a fault of the VM there costs only
+//!    this sample ([`fault_guard`]). Where the VM does not find the Java frames, it gets other [`registers`] (of the
+//!    complete frame or of the caller: [`partial_frames`], by the VM's [`code_cache`]) or a complete note of the last
+//!    Java frame ([`anchors`]). Native frames are found ([`native_walk`]) by the rules of their libraries
+//!    ([`unwind_tables`], [`unwind_rules`]) or by frame pointers, and named later ([`native_frames`]).
 //! 5. Stacks wait in [`slots`] until a thread that may take locks counts them in the state.
 
 mod anchors;
@@ -18,12 +19,16 @@ mod at_safepoints;
 pub(crate) mod calls;
 mod choice;
 mod clocks;
+mod code_cache;
 mod every;
 pub(crate) mod fault_guard;
+pub(crate) mod java_frames;
 mod kernel_events;
 mod native_frames;
 mod native_walk;
 pub(crate) mod other_threads;
+mod partial_frames;
+mod registers;
 pub(crate) mod sampler;
 pub(crate) mod slots;
 pub(crate) mod timers;

@@ -4,12 +4,11 @@ use std::ffi::c_void;
 use std::fs;
 use std::sync::Arc;
 
-use jvmti::{Env, Jni, Live};
 use vmpi::Memory;
 
-use crate::cpu::anchors::Anchors;
 use crate::cpu::kernel_events::{self, MOST_KERNEL};
-use crate::cpu::native_walk::{Registers, Walker};
+use crate::cpu::native_walk::Walker;
+use crate::cpu::registers::Registers;
 use crate::cpu::slots::Slot;
 use crate::cpu::unwind_tables;
 use crate::native::symbols::{self, Place, readable};
@@ -20,13 +19,12 @@ use crate::vm::hotspot::HotSpot;
 #[derive(Debug)]
 pub(super) struct NativeFrames {
     walker: Walker,
-    anchors: Option<Anchors>,
     has_kernel: bool,
 }
 
 impl NativeFrames {
     /// Prepares the requested kinds of frames, and reports what is not available. Not for signal handlers.
-    pub(super) fn prepare(hotspot: &HotSpot, env: Env<Live>, jni: Jni) -> Option<Self> {
+    pub(super) fn prepare(hotspot: &HotSpot) -> Option<Self> {
         let wanted = hotspot.config.native_stacks;
         if wanted == NativeStacks::None {
             return None;
@@ -45,7 +43,6 @@ impl NativeFrames {
         }
         Some(Self {
             walker,
-            anchors: Anchors::of(env, jni),
             has_kernel: why_not == Some(None),
         })
     }
@@ -83,33 +80,6 @@ impl NativeFrames {
         let native = unsafe { self.walker.walk(context, &mut addresses[kernel..]) };
         slot.native.set([kernel as u16, native.count as u16]);
         (records, native.caller)
-    }
-
-    /// In the handler: requests Java frames below native ones again. The VM does not find them at the first call in
-    /// code that Java code calls without a complete note of its last frame, such as that of allocations. Makes up to
-    /// three calls, until `is_found`.
-    ///
-    /// # Safety
-    /// `context` is what the system has given to a signal handler.
-    pub(super) unsafe fn ask_again<T>(
-        &self,
-        jni: Jni,
-        (context, caller): (*mut c_void, Option<Registers>),
-        mut ask: impl FnMut() -> T,
-        is_found: impl Fn(&T) -> bool,
-    ) -> Option<T> {
-        let is_compiled = |address| self.walker.is_compiled(address);
-        let anchors = self.anchors.as_ref();
-        let found =
-            anchors.and_then(|anchors| anchors.complete(jni, is_compiled, &mut ask, &is_found));
-        if found.as_ref().is_some_and(&is_found) {
-            return found;
-        }
-        match caller {
-            // SAFETY: the caller's promise.
-            Some(caller) => Some(unsafe { caller.within(context, ask) }),
-            None => found,
-        }
     }
 
     /// Updates the list of libraries, which may have been loaded or unloaded.

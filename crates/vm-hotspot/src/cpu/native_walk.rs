@@ -11,9 +11,10 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
+use crate::cpu::code_cache::CodeCache;
+use crate::cpu::registers::{Registers, link_register};
 use crate::cpu::unwind_rules::{Base, Rule};
 use crate::cpu::unwind_tables::rule_for;
-use crate::vm::vm_structs::{VmStructs, read};
 
 /// The most bytes between two frames.
 const MOST_BETWEEN: usize = 256 << 10;
@@ -27,86 +28,7 @@ const CODE: Range<usize> = 0x1000..0x7fff_ffff_ffff_f000;
 #[derive(Debug)]
 pub(super) struct Walker {
     memory: File,
-    /// The addresses of the VM's compiled and interpreted code; empty if unknown.
-    compiled: Range<usize>,
-}
-
-/// The position of a thread when it was interrupted, or after returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Registers {
-    pc: usize,
-    sp: usize,
-    fp: usize,
-}
-
-impl Registers {
-    /// # Safety
-    /// `context` is what the system has given to a signal handler.
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn of(context: *const c_void) -> Self {
-        // SAFETY: the caller's promise.
-        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        let at = |register: i32| registers[register as usize] as usize;
-        Self {
-            pc: at(libc::REG_RIP),
-            sp: at(libc::REG_RSP),
-            fp: at(libc::REG_RBP),
-        }
-    }
-
-    /// # Safety
-    /// `context` is what the system has given to a signal handler.
-    #[cfg(target_arch = "aarch64")]
-    unsafe fn of(context: *const c_void) -> Self {
-        // SAFETY: the caller's promise.
-        let context = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
-        Self {
-            pc: context.pc as usize,
-            sp: context.sp as usize,
-            fp: context.regs[29] as usize,
-        }
-    }
-
-    /// Writes these registers into a context.
-    ///
-    /// # Safety
-    /// `context` is what the system has given to a signal handler, which puts the former ones back.
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn put(self, context: *mut c_void) {
-        // SAFETY: the caller's promise.
-        let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        registers[libc::REG_RIP as usize] = self.pc as i64;
-        registers[libc::REG_RSP as usize] = self.sp as i64;
-        registers[libc::REG_RBP as usize] = self.fp as i64;
-    }
-
-    /// As above.
-    ///
-    /// # Safety
-    /// As above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe fn put(self, context: *mut c_void) {
-        // SAFETY: the caller's promise.
-        let context = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext };
-        context.pc = self.pc as u64;
-        context.sp = self.sp as u64;
-        context.regs[29] = self.fp as u64;
-    }
-
-    /// Calls `body` while the context has these registers.
-    ///
-    /// # Safety
-    /// `context` is what the system has given to a signal handler.
-    pub(super) unsafe fn within<T>(self, context: *mut c_void, body: impl FnOnce() -> T) -> T {
-        // SAFETY: the caller's promise.
-        let before = unsafe { Self::of(context) };
-        // SAFETY: as above; they are put back below.
-        unsafe { self.put(context) };
-        let result = body();
-        // SAFETY: as above.
-        unsafe { before.put(context) };
-        result
-    }
+    code: &'static CodeCache,
 }
 
 /// What a walk has found.
@@ -116,21 +38,6 @@ pub(super) struct Found {
     pub(super) count: usize,
     /// The registers where the VM's own code has called the outermost of them, if the walk has reached it.
     pub(super) caller: Option<Registers>,
-}
-
-/// The register that has the return address until a function saves it, on processors that have one.
-///
-/// # Safety
-/// `context` is what the system has given to a signal handler.
-unsafe fn link_register(context: *const c_void) -> Option<usize> {
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: the caller's promise.
-    return Some(unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.regs[30] } as usize);
-    #[cfg(not(target_arch = "aarch64"))]
-    {
-        let _ = context;
-        None
-    }
 }
 
 /// A return address without the signature that some processors put into its upper bits.
@@ -226,13 +133,8 @@ impl Walker {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             memory: File::open("/proc/self/mem")?,
-            compiled: compiled_code().unwrap_or(0..0),
+            code: CodeCache::of_vm(),
         })
-    }
-
-    /// Whether an address is in the VM's own code.
-    pub(super) fn is_compiled(&self, address: usize) -> bool {
-        self.compiled.contains(&address)
     }
 
     /// Reads memory from an address on, as far as it is mapped; returns the number of bytes.
@@ -267,7 +169,7 @@ impl Walker {
         let mut found = Found::default();
         let mut now = start;
         for frame in frames {
-            let is_compiled = self.is_compiled(now.pc);
+            let is_compiled = self.code.contains(now.pc);
             if is_compiled && found.count > 0 {
                 found.caller = Some(now);
             }
@@ -291,31 +193,21 @@ impl Walker {
     }
 }
 
-/// The addresses of the VM's own code, from its tables.
-fn compiled_code() -> Option<Range<usize>> {
-    let structs = VmStructs::load()?;
-    // SAFETY: static fields of the VM, which has set them at its start, and a field of one of its objects.
-    unsafe {
-        let bounds = ["_low_bound", "_high_bound"].map(|name| structs.address("CodeCache", name));
-        if let [Some(low), Some(high)] = bounds {
-            return Some(read(low)?..read(high)?);
-        }
-        // JDK 8 has only one code heap.
-        let heap: usize = read(structs.address("CodeCache", "_heap")?)?;
-        let memory = heap.checked_add(structs.offset(&["CodeHeap"], "_memory")?)?;
-        let bound = |name| read(memory + structs.offset(&["VirtualSpace"], name)?);
-        Some(bound("_low_boundary")?..bound("_high_boundary")?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn walker() -> Walker {
+        let code = Box::leak(Box::new(CodeCache::of_range(0x9000..0xa000)));
+        Walker {
+            code,
+            ..Walker::new().expect("own memory")
+        }
+    }
+
     /// A stack in memory: words with its frames, and the place of the first.
     fn walk(words: &[usize], fp: usize, most: usize) -> Vec<usize> {
-        let mut walker = Walker::new().expect("own memory");
-        walker.compiled = 0x9000..0xa000;
+        let walker = walker();
         let sp = words.as_ptr() as usize;
         let mut frames = vec![0; most];
         let start = Registers { pc: 0x5000, sp, fp };
@@ -346,8 +238,7 @@ mod tests {
     #[test]
     fn the_vms_own_code_that_called_is_found_with_its_registers() {
         let words = stack(&[0x6000, 0x9800, 0x8000]);
-        let mut walker = Walker::new().expect("own memory");
-        walker.compiled = 0x9000..0xa000;
+        let walker = walker();
         let sp = words.as_ptr() as usize;
         let start = |pc| Registers { pc, sp, fp: sp };
         let caller = Registers {

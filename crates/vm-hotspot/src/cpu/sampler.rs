@@ -12,7 +12,6 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use jvmti::sys::RawEnv;
 use jvmti::{Env, EventKind, Jni, Live};
 use locks::{Mutex, Rank};
 use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
@@ -20,57 +19,45 @@ use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
 use crate::cpu::at_safepoints::AtSafepoints;
 use crate::cpu::choice::Choice;
 use crate::cpu::every::Every;
-use crate::cpu::fault_guard;
+use crate::cpu::java_frames::{Caller, JavaFrames, find_agct};
 use crate::cpu::native_frames::{KernelNames, NativeFrames};
-use crate::cpu::native_walk::Registers;
 use crate::cpu::other_threads::{self, LOOK};
+use crate::cpu::registers::Registers;
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
 use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
 use crate::cpu::wall::{Elapsed, Wall, is_waiting};
 use crate::instrument::natives::with_agent_guard;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
-use crate::vm::vm_structs::exported_symbol;
-
-/// The argument of AsyncGetCallTrace.
-#[repr(C)]
-pub(crate) struct CallTrace {
-    pub(crate) env: RawEnv,
-    /// Frames written, or an error below 1.
-    pub(crate) count: i32,
-    pub(crate) frames: *mut CallFrame,
-}
-
-/// The results of AsyncGetCallTrace for a thread without Java frames, and for one whose innermost frame it does not
-/// know, which is then not a Java frame.
-const NO_FRAMES: i32 = 0;
-const NO_TOP_FRAME: i32 = -3;
-
-pub(crate) type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
 /// The interval of CPU samples that a command has started.
 pub(crate) const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 /// How often slots are emptied.
 const DRAIN: Duration = Duration::from_millis(20);
 
+/// The name of the frame of CPU samples whose stack the VM could not walk.
+const UNKNOWN_STACK: &str = "(unknown_stack)";
+
 /// How stacks are taken.
 enum Method {
     /// In the handler.
-    Async(AsyncGetCallTrace),
+    Async(JavaFrames),
     /// By a thread of the agent, for all runnable threads at once, at a safepoint.
     Safepoint,
 }
 
 impl Method {
     /// By signals, unless safepoints are `wanted` or signals are not available, which is reported.
-    fn choose(hotspot: &HotSpot, wanted: bool) -> Self {
+    fn choose(hotspot: &HotSpot, env: Env<Live>, jni: Jni, wanted: bool) -> Self {
         if wanted {
             return Self::Safepoint;
         }
         let missing = match find_agct() {
             None => "this VM has no AsyncGetCallTrace",
             Some(_) if !timers::are_allowed() => "the system gives no timers on CPU time",
-            Some(function) if install_handler() => return Self::Async(function),
+            Some(function) if install_handler() => {
+                return Self::Async(JavaFrames::prepare(function, env, jni));
+            }
             Some(_) => "SIGPROF cannot be handled",
         };
         let samples = match hotspot.config.wall {
@@ -102,20 +89,9 @@ pub(crate) struct Sampler {
     /// Wall-clock samples are taken until the end.
     wall: Option<Wall>,
     full: AtomicU64,
-    no_stack: AtomicU64,
     /// Interruptions by timers, and periods that had passed ([`SampleTiming`]).
     timing: [AtomicU64; 2],
     timers: Timers,
-}
-
-/// Finds the VM's function, and prepares [`fault_guard::call`] for it. Not for signal handlers.
-pub(crate) fn find_agct() -> Option<AsyncGetCallTrace> {
-    let symbol = exported_symbol(c"AsyncGetCallTrace");
-    if !symbol.is_null() {
-        fault_guard::install();
-    }
-    // SAFETY: the symbol has this signature in every HotSpot that exports it.
-    (!symbol.is_null()).then(|| unsafe { std::mem::transmute(symbol) })
 }
 
 impl Sampler {
@@ -129,9 +105,9 @@ impl Sampler {
         safepoints: bool,
     ) {
         static RECORDINGS: AtomicU32 = AtomicU32::new(0);
-        let method = Method::choose(hotspot, safepoints);
+        let method = Method::choose(hotspot, env, jni, safepoints);
         let native = match method {
-            Method::Async(_) => NativeFrames::prepare(hotspot, env, jni),
+            Method::Async(_) => NativeFrames::prepare(hotspot),
             Method::Safepoint => NativeFrames::none_at_safepoints(hotspot),
         };
         let sampler = Self {
@@ -147,7 +123,6 @@ impl Sampler {
             choice: Mutex::new(Rank::Sampled, Choice::of_all(false)),
             wall: hotspot.config.wall.map(Wall::new),
             full: AtomicU64::new(0),
-            no_stack: AtomicU64::new(0),
             timing: Default::default(),
             timers: Timers::new(native.as_ref().is_some_and(NativeFrames::has_kernel)),
             native,
@@ -214,6 +189,11 @@ impl Sampler {
         });
     }
 
+    /// The CPU time between two samples.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
     /// Sets how many frames are taken.
     pub(crate) fn set_depth(&self, depth: u32) {
         self.depth.store(depth, Ordering::Relaxed);
@@ -273,7 +253,11 @@ impl Sampler {
             if is_async && is_due {
                 self.drain(hotspot, env, jni);
             }
-            let wants_cpu = is_due && !self.paused.load(Ordering::Relaxed);
+            let is_paused = self.paused.load(Ordering::Relaxed);
+            if is_paused {
+                at_safepoints.pause();
+            }
+            let wants_cpu = is_due && !is_paused;
             if !is_async && (wants_cpu || wants_wall) {
                 let is_due = || wants_wall || turns.as_mut().is_some_and(Every::take_due);
                 jni.local_frame(256, || {
@@ -299,6 +283,7 @@ impl Sampler {
                 slot.leave(if is_old { EMPTY } else { FULL });
                 continue;
             }
+            let is_unknown = slot.count.get() < 0;
             let count = usize::try_from(slot.count.get()).unwrap_or(0);
             // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
             let frames = unsafe { &*slot.frames.get() };
@@ -323,6 +308,7 @@ impl Sampler {
                 .map(|place| state.registry.native_frame(place))
                 .collect();
             match java.is_empty() {
+                true if is_unknown => rows.push(state.registry.frame_of_other(UNKNOWN_STACK)),
                 true => {
                     let name = self.timers.name_of_other(tid);
                     rows.push(state.registry.frame_of_other(&name));
@@ -351,10 +337,6 @@ impl Sampler {
             (
                 self.full.swap(0, Ordering::Relaxed),
                 "CPU samples, because their buffer was full",
-            ),
-            (
-                self.no_stack.swap(0, Ordering::Relaxed),
-                "CPU samples whose stack the VM could not walk",
             ),
             (
                 self.timers.take_refused(),
@@ -428,43 +410,26 @@ impl Sampler {
     }
 
     /// In the handler: takes the stack of the current thread.
-    fn sample(&self, function: AsyncGetCallTrace, jni: Jni, slot: &Slot, interrupted: Interrupted) {
-        let caller = self.take_native(slot, interrupted);
+    fn sample(&self, java: &JavaFrames, jni: Jni, slot: &Slot, interrupted: Interrupted) {
+        let native = match self.native {
+            Some(_) => Caller::Known(self.take_native(slot, interrupted)),
+            None => Caller::Unknown,
+        };
         // SAFETY: this handler moved the slot to BUSY and is its only user.
         let frames = unsafe { &mut *slot.frames.get() };
-        let depth = self.depth();
-        let context = interrupted.context;
-        let mut ask = || {
-            let mut trace = CallTrace {
-                env: jni.raw(),
-                count: 0,
-                frames: frames.as_mut_ptr(),
-            };
-            // SAFETY: called in a signal handler with its context, as the function wants.
-            let returned =
-                unsafe { fault_guard::call(function, &mut trace, depth as i32, context) };
-            returned.then_some(trace.count)
-        };
-        let mut count = ask();
-        let is_found = |count: &Option<i32>| count.is_none_or(|count| count > 0);
-        if let Some(native) = self.native.as_ref().filter(|_| !is_found(&count)) {
-            let place = (context, caller);
-            // SAFETY: the handler has the context from the system.
-            let again = unsafe { native.ask_again(jni, place, &mut ask, is_found) };
-            count = again.unwrap_or(count);
-        }
-        // Threads that run no Java code now, such as the VM's signal thread, are counted by their names.
-        let is_known = |count| count > 0 || [NO_FRAMES, NO_TOP_FRAME].contains(&count);
-        if count.is_some_and(is_known) || slot.native.get() != [0; 2] {
-            slot.count.set(count.unwrap_or(0).max(0));
-            slot.leave(FULL);
-            return;
-        }
+        let frames = &mut frames[..self.depth()];
+        // SAFETY: the handler has the context from the system.
+        let count = unsafe { java.take(jni, frames, interrupted.context, native) };
         match (&self.wall, slot.of.get()) {
-            (Some(wall), Of::Wall(_)) => wall.had_no_stack(),
-            _ => drop(self.no_stack.fetch_add(1, Ordering::Relaxed)),
+            (Some(wall), Of::Wall(_)) if count.is_none() && slot.native.get() == [0; 2] => {
+                wall.had_no_stack();
+                slot.leave(EMPTY);
+            }
+            _ => {
+                slot.count.set(count.unwrap_or(-1));
+                slot.leave(FULL);
+            }
         }
-        slot.leave(EMPTY);
     }
 }
 
@@ -511,7 +476,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
     let errno = unsafe { *libc::__errno_location() };
     if let Some(hotspot) = HotSpot::get()
         && let Some(sampler) = hotspot.sampler.get()
-        && let Method::Async(function) = sampler.method
+        && let Method::Async(java) = &sampler.method
         && !sampler.stopped.load(Ordering::Relaxed)
         && let Some(of) = sampler.wanted(cause, context)
     {
@@ -529,7 +494,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
                 if let Some(jni) = hotspot.java.jni()
                     && let Some(slot) = sampler.slot(of)
                 {
-                    sampler.sample(function, jni, slot, interrupted);
+                    sampler.sample(java, jni, slot, interrupted);
                 }
             }
         }

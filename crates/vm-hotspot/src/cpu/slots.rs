@@ -48,6 +48,7 @@ pub(super) struct Slot {
     /// The system's number of the thread.
     pub(super) tid: Cell<u32>,
     pub(super) of: Cell<Of>,
+    /// Number of Java frames; negative if the VM could not walk the stack.
     pub(super) count: Cell<i32>,
     pub(super) frames: UnsafeCell<Box<[CallFrame]>>,
     /// Number of addresses of the kernel, and of the following ones of native code.

@@ -170,7 +170,8 @@ fn is_known(owner: &[u8], name: &[u8]) -> bool {
         }
         _ => {
             let kind = owner.strip_prefix(ATOMIC);
-            let counts = kind.is_some_and(|kind| matches!(kind, b"Integer" | b"Long" | b"Boolean"));
+            // Not those of AtomicBoolean: from JDK 9 on, their first use links a VarHandle, which allocates.
+            let counts = kind.is_some_and(|kind| matches!(kind, b"Integer" | b"Long"));
             counts
                 && matches!(
                     name,

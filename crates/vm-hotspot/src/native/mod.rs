@@ -17,7 +17,7 @@ pub(crate) mod clib;
 mod functions;
 mod hooks;
 mod memory;
-mod objects;
+pub(crate) mod objects;
 pub(crate) mod references;
 mod sample;
 mod stacks;
@@ -37,7 +37,7 @@ use vmpi::{
     ThreadId, Trace, TraceId,
 };
 
-use crate::cpu::sampler::{AsyncGetCallTrace, find_agct};
+use crate::cpu::java_frames::{AsyncGetCallTrace, find_agct};
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::Registry;
 use blocks::Blocks;

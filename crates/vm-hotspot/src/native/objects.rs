@@ -56,7 +56,7 @@ pub(super) struct Hook {
 static SEEN: Mutex<(u64, bool)> = Mutex::new(Rank::Libraries, (0, false));
 
 /// Address range of the library that holds `address`.
-pub(super) fn range_of(address: usize) -> (usize, usize) {
+pub(crate) fn range_of(address: usize) -> (usize, usize) {
     let mut search = (address, (0, 0));
     // SAFETY: the callback has the signature and gets the live `search`.
     unsafe {

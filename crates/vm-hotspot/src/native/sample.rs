@@ -13,7 +13,8 @@ use super::Malloc;
 use super::blocks::Block;
 use super::stacks::{Found, MOST_JAVA, MOST_NATIVE};
 use crate::cpu::fault_guard;
-use crate::cpu::sampler::{CallTrace, unsampled};
+use crate::cpu::java_frames::CallTrace;
+use crate::cpu::sampler::unsampled;
 use crate::cpu::slots::CallFrame;
 use crate::vm::hotspot::HotSpot;
 

@@ -138,6 +138,11 @@ impl VmStructs {
             .map(|place| place.address)
     }
 
+    /// The size of a struct.
+    pub(crate) fn size(&self, kind: &str) -> Option<usize> {
+        self.sizes.get(kind).copied()
+    }
+
     /// An int constant, by the first of these names.
     pub(crate) fn constant(&self, names: &[&str]) -> Option<i32> {
         names
