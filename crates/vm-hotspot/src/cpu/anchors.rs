@@ -1,20 +1,20 @@
-//! The VM's note of the last Java frame of a thread that runs the VM's own code (`JavaFrameAnchor`).
+//! The VM's note of the last Java frame of a thread that runs the VM's own code or native code (`JavaFrameAnchor`).
 //!
 //! The note has the frame's stack pointer. It has the frame's instruction only when another thread is about to walk the
 //! stack, and AsyncGetCallTrace does not walk without it. The VM then fills it in from the word below the stack pointer
-//! (`JavaFrameAnchor::make_walkable`). This module does the same for the time of a call. If the frame belongs to one of
-//! the VM's routines for compiled code, which AsyncGetCallTrace does not walk either, the note gets the frame's caller
-//! for that time.
+//! (`JavaFrameAnchor::make_walkable`). This module does the same for the time of a call.
 //!
-//! The note of a thread in native code is complete, and other threads may read it at any time: at a safepoint they use
-//! it to find the references in the thread's frames. So the note is only written while the thread runs the VM's own
-//! code, when no other thread reads it.
+//! The note of a thread in native code or of one that waits is complete, and other threads may read it at any time: at a
+//! safepoint they use it to find the references in the thread's frames. So the note is only written while the thread runs
+//! the VM's own code, when no other thread reads it.
+//!
+//! The frame may belong to a routine of the VM that compiled code has called, to enter a monitor or to allocate.
+//! AsyncGetCallTrace does not walk it, because the routine is marked as one without a complete frame, although it has
+//! one where it calls. The mark is removed until sampling ends.
 
 use jvmti::{Env, Jni, Live};
 
 use crate::cpu::code_cache::CodeCache;
-use crate::cpu::partial_frames;
-use crate::cpu::registers::Registers;
 use crate::vm::vm_structs::{VmStructs, read};
 
 /// The offsets of the notes.
@@ -28,8 +28,6 @@ pub(super) struct Anchors {
     /// From the structure to its note's stack pointer and instruction.
     stack: usize,
     instruction: usize,
-    /// From the structure to its note's frame pointer, if notes have one.
-    frame: Option<usize>,
 }
 
 const WORD: usize = size_of::<usize>();
@@ -54,12 +52,11 @@ impl Anchors {
             in_vm: structs.constant(&["_thread_in_vm"])?,
             stack: place("_last_Java_sp")?,
             instruction: place("_last_Java_pc")?,
-            frame: place("_last_Java_fp"),
         })
     }
 
-    /// In the handler: completes the current thread's note if it is incomplete, and calls `body` until it returns
-    /// something: then while the note has the caller of a routine of the VM.
+    /// In the handler: calls `body` while AsyncGetCallTrace can walk from the note of the current thread, until it
+    /// returns something.
     pub(super) fn complete<T>(
         &self,
         jni: Jni,
@@ -67,52 +64,43 @@ impl Anchors {
         mut body: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let thread = (jni.raw() as usize).checked_sub(self.environment)?;
-        let [stack, instruction] = [self.stack, self.instruction].map(|place| thread + place);
+        let instruction = thread + self.instruction;
         // SAFETY: the note is a part of the structure of the current thread, which has this environment. Its stack pointer is null or
         // that of a frame on the stack of this thread, which has called the code that was interrupted: there are more words above.
         unsafe {
-            let sp: usize = read(stack)?;
-            if read::<i32>(thread + self.state)? != self.in_vm || !sp.is_multiple_of(WORD) {
-                return None;
-            }
+            let sp: usize = read(thread + self.stack)?;
             let noted: usize = read(instruction)?;
+            if noted != 0 {
+                return if code.unmark(noted) { body() } else { None };
+            }
+            let may_write = read::<i32>(thread + self.state)? == self.in_vm;
             let below: usize = read(sp.checked_sub(WORD)?)?;
-            let pc = if noted == 0 { below } else { noted };
-            if !code.contains(pc) {
+            if !may_write || !sp.is_multiple_of(WORD) || !code.contains(below) {
                 return None;
             }
-            if noted == 0
-                && let Some(found) = with([(instruction, pc)], &mut body)
-            {
-                return Some(found);
+            let found = with(instruction, below, &mut body);
+            let again = found.is_none() && code.unmark(below);
+            if again {
+                with(instruction, below, body)
+            } else {
+                found
             }
-            let frame = thread + self.frame?;
-            let fp = read(frame)?;
-            partial_frames::callers(code, Registers { pc, sp, fp }, false).find_map(|caller| {
-                let Registers { pc, sp, fp } = caller;
-                with([(stack, sp), (instruction, pc), (frame, fp)], &mut body)
-            })
         }
     }
 }
 
-/// Calls `body` while these addresses have these words.
+/// Calls `body` while this address has this word.
 ///
 /// # Safety
-/// They are parts of the current thread's note. No other thread reads it while this one runs the VM's code.
-unsafe fn with<const COUNT: usize, T>(
-    words: [(usize, usize); COUNT],
-    body: impl FnOnce() -> T,
-) -> T {
+/// It is a part of the current thread's note. No other thread reads it while this one runs the VM's code.
+unsafe fn with<T>(place: usize, word: usize, body: impl FnOnce() -> T) -> T {
+    let place = place as *mut usize;
     // SAFETY: the caller's promise.
-    let put = |(place, word): (usize, usize)| unsafe {
-        let place = place as *mut usize;
+    unsafe {
         let before = place.read_volatile();
         place.write_volatile(word);
-        before
-    };
-    let before = words.map(|(place, word)| (place, put((place, word))));
-    let result = body();
-    let _ = before.map(put);
-    result
+        let result = body();
+        place.write_volatile(before);
+        result
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::native::objects::range_of;
 use crate::vm::vm_structs::{VmStructs, exported_symbol, read};
@@ -33,8 +34,16 @@ struct Layout {
     name: usize,
     size: usize,
     code: CodeBegin,
-    complete: usize,
+    complete: Complete,
     frame: usize,
+}
+
+/// The field with the offset of the first instruction at which a frame is complete.
+#[derive(Clone, Copy, Debug, Default)]
+struct Complete {
+    place: usize,
+    /// Four bytes, before JDK 23; otherwise two.
+    is_wide: bool,
 }
 
 /// Where the field with the beginning of the instructions is.
@@ -77,6 +86,8 @@ const NAMES: [(&[u8; 8], Kind); 4] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) kind: Kind,
+    /// Its structure.
+    structure: usize,
     /// The first instruction, and the end of the memory.
     pub(super) begin: usize,
     pub(super) end: usize,
@@ -88,6 +99,10 @@ pub(super) struct Code {
 
 /// The value of a segment that is not in use; another one is the distance to a segment nearer to the block's begin.
 const FREE: u8 = 0xff;
+/// The offset of the first instruction with a complete frame, in code that never has one.
+const NEVER: i16 = -1;
+/// Where routines had such a mark, which was removed.
+static UNMARKED: [AtomicUsize; 128] = [const { AtomicUsize::new(0) }; 128];
 /// The most steps to the begin of a block.
 const MOST_STEPS: usize = 1 << 12;
 
@@ -126,6 +141,45 @@ impl CodeCache {
     /// Whether an address is in the cache.
     pub(super) fn contains(&self, address: usize) -> bool {
         self.range.contains(&address)
+    }
+
+    /// Removes the mark of the routine at this address that its frame is never complete; false if it had none. A
+    /// routine that has a frame size has a complete frame where it calls. The VM uses the mark only when it walks a stack
+    /// for a profiler or after a crash.
+    ///
+    /// # Safety
+    /// This thread has called from there, so that the routine is not freed meanwhile.
+    pub(super) unsafe fn unmark(&self, address: usize) -> bool {
+        let routine = self.code_at(address);
+        let routine = routine.filter(|code| code.kind == Kind::Routine && code.words >= 2);
+        let Some(routine) = routine else {
+            return false;
+        };
+        let place = routine.structure + self.layout.complete.place;
+        // SAFETY: a field of its structure.
+        let is_marked = unsafe { (place as *const i16).read_volatile() } == NEVER;
+        let order = Ordering::Relaxed;
+        if !is_marked {
+            return UNMARKED.iter().any(|one| one.load(order) == place);
+        }
+        let take = |one: &AtomicUsize| one.compare_exchange(0, place, order, order).is_ok();
+        if !UNMARKED.iter().any(take) {
+            return false;
+        }
+        // SAFETY: as above.
+        unsafe { self.layout.complete.write(place, 0) };
+        true
+    }
+
+    /// Restores the marks.
+    pub(super) fn mark_again(&self) {
+        for one in &UNMARKED {
+            let place = one.swap(0, Ordering::Relaxed);
+            if place != 0 {
+                // SAFETY: a field of a routine; the VM keeps its routines.
+                unsafe { self.layout.complete.write(place, NEVER) };
+            }
+        }
     }
 
     /// The code at an address where a thread is, or to which it returns: only such code is not freed meanwhile.
@@ -174,15 +228,30 @@ impl CodeCache {
                 CodeBegin::Address(place) => read(at + place)?,
                 CodeBegin::Offset(place) => at + number(place)?,
             };
-            // Two bytes from JDK 23 on, otherwise four, of which these are the lower ones; negative if it is never complete.
-            let complete = read::<i16>(at + layout.complete)?;
+            // Of four bytes these are the lower ones; negative if it is never complete.
+            let complete = read::<i16>(at + layout.complete.place)?;
             Some(Code {
                 kind: known.map_or(Kind::Routine, |(_, kind)| *kind),
+                structure: at,
                 begin,
                 end: at + number(layout.size)?,
-                complete: begin + usize::try_from(complete).unwrap_or(0),
+                complete: begin.saturating_add(usize::try_from(complete).unwrap_or(0)),
                 words: number(layout.frame).unwrap_or(0),
             })
+        }
+    }
+}
+
+impl Complete {
+    /// # Safety
+    /// The field of a piece of code is there.
+    unsafe fn write(self, place: usize, value: i16) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.is_wide {
+                true => (place as *mut i32).write_volatile(value.into()),
+                false => (place as *mut i16).write_volatile(value),
+            }
         }
     }
 }
@@ -206,7 +275,10 @@ impl Layout {
             name: code("_name")?,
             size: code("_size")?,
             code: begin,
-            complete: code("_frame_complete_offset")?,
+            complete: Complete {
+                place: code("_frame_complete_offset")?,
+                is_wide: structs.kind(&["CodeBlob"], "_frame_complete_offset")? == "int",
+            },
             frame: code("_frame_size")?,
         })
     }

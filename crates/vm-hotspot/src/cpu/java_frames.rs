@@ -75,6 +75,11 @@ impl JavaFrames {
         }
     }
 
+    /// Leaves the VM as it was.
+    pub(super) fn stop(&self) {
+        self.code.mark_again();
+    }
+
     /// In the handler: writes the frames of the current thread. Returns their number: 0 for a thread that runs no Java
     /// code; `None` if the VM cannot walk its stack.
     ///

@@ -211,6 +211,9 @@ impl Sampler {
 
     /// Ends sampling.
     pub(crate) fn stop(&self) {
+        if let Method::Async(java) = &self.method {
+            java.stop();
+        }
         self.stopped.store(true, Ordering::Relaxed);
     }
 

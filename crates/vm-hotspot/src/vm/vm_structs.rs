@@ -10,6 +10,8 @@ struct Place {
     is_static: bool,
     offset: usize,
     address: usize,
+    /// Where its type is as text.
+    kind: usize,
 }
 
 /// The tables, read once.
@@ -82,6 +84,7 @@ impl VmStructs {
             exported(c"gHotSpotVMStructEntryIsStaticOffset")?,
             exported(c"gHotSpotVMStructEntryOffsetOffset")?,
             exported(c"gHotSpotVMStructEntryAddressOffset")?,
+            exported(c"gHotSpotVMStructEntryTypeStringOffset")?,
         ];
         // SAFETY: the table ends with an entry without a name, and its exported
         // companions say where in an entry what stands.
@@ -92,6 +95,7 @@ impl VmStructs {
                     is_static: read::<i32>(entry + at[2])? != 0,
                     offset: read(entry + at[3])?,
                     address: read(entry + at[4])?,
+                    kind: entry + at[5],
                 };
                 found.fields.insert((kind, field), place);
                 entry += stride;
@@ -129,6 +133,13 @@ impl VmStructs {
         self.place(kinds, field)
             .filter(|place| !place.is_static)
             .map(|place| place.offset)
+    }
+
+    /// The type of a field of the first of these structs that has it, as in the VM's sources.
+    pub(crate) fn kind(&self, kinds: &[&str], field: &str) -> Option<String> {
+        let place = self.place(kinds, field)?;
+        // SAFETY: in the VM's table.
+        unsafe { text(place.kind) }
     }
 
     /// Address of a static field.
