@@ -276,6 +276,8 @@ fn profiles_are_sent_to_a_server() {
     let (port, requests) = receiver(None);
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("http://127.0.0.1:{port}/");
+    let headers = folder.path().join("headers");
+    std::fs::write(&headers, "Authorization: Bearer t2\n").expect("written");
     let (mut program, page) = run_live(
         lab,
         jdk,
@@ -291,6 +293,8 @@ fn profiles_are_sent_to_a_server() {
             "shop{env=test}",
             "--push-tenant",
             "t1",
+            "--push-headers",
+            headers.to_str().expect("a name"),
         ],
     );
     page.counting(&mut program);
@@ -310,7 +314,9 @@ fn profiles_are_sent_to_a_server() {
         ] {
             assert!(line.contains(part), "{part}: {line}");
         }
-        assert!(request.head.iter().any(|one| one == "x-scope-orgid: t1"));
+        for header in ["x-scope-orgid: t1", "authorization: bearer t2"] {
+            assert!(request.head.iter().any(|one| one.to_lowercase() == header));
+        }
         let profile = unpacked(&request.body);
         *seen.entry(profile.types[0].clone()).or_default() += 1;
         if profile.types[0] == "alloc_space/bytes" {

@@ -9,6 +9,7 @@ mod embedded;
 pub(crate) mod front_end;
 pub(crate) mod page;
 pub(crate) mod push;
+mod push_server;
 pub(crate) mod record_args;
 pub(crate) mod series;
 pub(crate) mod snapshot;

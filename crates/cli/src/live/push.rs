@@ -4,9 +4,9 @@
 //! One thread measures, another sends: a server that is slow or away for a while costs no part of a measurement, and the
 //! program nothing. At the end of the program, a server that is away or refuses does not delay the end of the command.
 
-use crate::exit::Usage;
+use super::push_server::Server;
 use crate::output::note;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use live_session::Live;
@@ -17,7 +17,7 @@ use profile::Profile;
 use report::profile::otlp;
 use report::profile::pprof::write;
 use requests::Params;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -25,29 +25,15 @@ use std::sync::{Arc, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use ureq::http::StatusCode;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the server may take to accept a connection.
-const CONNECTING: Duration = Duration::from_secs(3);
 /// How long the end of a program or page is delayed to send the remaining data.
 const LAST_PATIENCE: Duration = Duration::from_secs(15);
 /// The same after a failed request: a server that does not answer delays the end for no longer than this.
 const LAST_TRY: Duration = Duration::from_secs(3);
 /// Pauses before the second and the third attempt to send something; there is no fourth.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
-/// Bytes of the body of a refusal that are read for the message.
-const MOST_OF_ANSWER: u64 = 1 << 10;
 /// Measurements that may wait for the server; later ones are dropped.
 const WAITING: usize = 8;
-/// Where systems store the certificates of trusted authorities.
-const AUTHORITIES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -76,7 +62,7 @@ pub(crate) struct PushArgs {
     /// With --push: the file of the certificate authorities to trust (PEM) [default: those of the
     /// system]
     #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
-    push_ca: Option<PathBuf>,
+    pub(super) push_ca: Option<PathBuf>,
     /// With --push: name and labels [default: the main class]
     #[arg(long, value_name = "NAME{LABEL=VALUE,...}", requires = "push")]
     push_name: Option<String>,
@@ -90,7 +76,11 @@ pub(crate) struct PushArgs {
     push_every: u64,
     /// With --push: the tenant (the header X-Scope-OrgID)
     #[arg(long, value_name = "ID", requires = "push")]
-    push_tenant: Option<String>,
+    pub(super) push_tenant: Option<String>,
+    /// With --push: a file with further headers, one per line (NAME: VALUE), for instance
+    /// Authorization: Bearer TOKEN
+    #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
+    pub(super) push_headers: Option<PathBuf>,
 }
 
 /// Measuring and sending under way.
@@ -153,13 +143,13 @@ impl Pushing {
 }
 
 /// A request that is to be sent.
-struct Request {
+pub(super) struct Request {
     /// Path, and parameters of the query.
-    path: &'static str,
-    query: Vec<(&'static str, String)>,
-    kind: &'static str,
-    is_packed: bool,
-    body: Vec<u8>,
+    pub(super) path: &'static str,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) kind: &'static str,
+    pub(super) is_packed: bool,
+    pub(super) body: Vec<u8>,
 }
 
 /// What was measured in one range of time.
@@ -180,10 +170,7 @@ impl PushArgs {
     /// If profiles cannot be sent in this way.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(url) = &self.push else { return Ok(()) };
-        if let Some(why) = wrong_address(url) {
-            return Err(Usage(format!("{url}: {why}")).into());
-        }
-        self.client(url).map(drop)
+        Server::new(url, self).map(drop)
     }
 
     /// Measures and sends as long as there is a page, on separate threads.
@@ -191,15 +178,14 @@ impl PushArgs {
         let Some(url) = &self.push else {
             return Ok(None);
         };
-        let client = self.client(url)?;
-        let url = url.trim_end_matches('/').to_owned();
+        let server = Server::new(url, self)?;
         let (queue, waiting) = sync_channel(WAITING);
         let state = Arc::<State>::default();
         let (args, shared) = (self.clone(), Arc::clone(&state));
         let sender = std::thread::Builder::new().name("tenure-push".to_owned());
         let (end, ended) = sync_channel::<()>(0);
         let sender = sender.spawn(move || {
-            args.send_all(&client, &url, &waiting, &shared);
+            args.send_all(&server, &waiting, &shared);
             drop(end);
         })?;
         let (args, shared) = (self.clone(), Arc::clone(&state));
@@ -211,50 +197,6 @@ impl PushArgs {
             sender,
             ended,
         }))
-    }
-
-    fn client(&self, url: &str) -> Result<ureq::Agent> {
-        let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
-        let config = config.timeout_connect(Some(CONNECTING));
-        let mut config = config.http_status_as_error(false);
-        if url.starts_with("https://") {
-            let roots = RootCerts::from(self.authorities()?);
-            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
-        }
-        Ok(config.build().new_agent())
-    }
-
-    /// The certificates of trusted authorities.
-    fn authorities(&self) -> Result<Vec<Certificate<'static>>> {
-        let of_environment = || std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-        let of_system = || {
-            AUTHORITIES
-                .map(PathBuf::from)
-                .into_iter()
-                .find(|file| file.is_file())
-        };
-        let file = self
-            .push_ca
-            .clone()
-            .or_else(of_environment)
-            .or_else(of_system);
-        let Some(file) = file else {
-            let text =
-                "the system has no file of certificate authorities: --push-ca FILE names one";
-            return Err(Usage(text.to_owned()).into());
-        };
-        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
-        let items = parse_pem(&bytes).filter_map(Result::ok);
-        let found: Vec<_> = items
-            .filter_map(|item| match item {
-                PemItem::Certificate(certificate) => Some(certificate),
-                _ => None,
-            })
-            .collect();
-        if found.is_empty() {
-            bail!("{}: no certificates (PEM)", file.display());
-        }
-        Ok(found)
     }
 
     fn measure(&self, queue: &SyncSender<Measured>, live: &Weak<Live>, state: &State) {
@@ -304,13 +246,7 @@ impl PushArgs {
         }
     }
 
-    fn send_all(
-        &self,
-        client: &ureq::Agent,
-        url: &str,
-        waiting: &Receiver<Measured>,
-        state: &State,
-    ) {
+    fn send_all(&self, server: &Server, waiting: &Receiver<Measured>, state: &State) {
         // A fault is reported once, not every time.
         let mut reported = String::new();
         for measured in waiting {
@@ -319,7 +255,7 @@ impl PushArgs {
                 Protocol::Otlp => measured.for_otlp().into_iter().collect(),
             };
             let mut requests = requests.iter();
-            let sent = requests.try_for_each(|request| self.send(client, url, request, state));
+            let sent = requests.try_for_each(|request| self.send(server, request, state));
             let fault = sent.err().map(|error| format!("{error:#}"));
             let fault = fault.unwrap_or_default();
             if !fault.is_empty() && fault != reported {
@@ -335,23 +271,17 @@ impl PushArgs {
 
     /// Sends one request, again after a pause if the server may take it then. At the end, a request is repeated only if the
     /// server has taken the one before.
-    fn send(
-        &self,
-        client: &ureq::Agent,
-        url: &str,
-        request: &Request,
-        state: &State,
-    ) -> Result<()> {
+    fn send(&self, server: &Server, request: &Request, state: &State) -> Result<()> {
         let mut is_healthy = state.has_taken.load(Ordering::SeqCst);
         let mut pauses = PAUSES.into_iter();
         loop {
             let is_over = state.is_over();
-            let answer = self.try_send(client, url, request);
+            let answer = server.send(request);
             state.set_taken(matches!(&answer, Ok((status, _)) if status.is_success()));
             let fault = match answer {
                 Ok((status, _)) if status.is_success() => return Ok(()),
                 Ok((status, why)) => {
-                    let mut text = format!("{} does not take profiles: {status}", shown(url));
+                    let mut text = format!("{} does not take profiles: {status}", server.shown());
                     if !why.is_empty() {
                         text = format!("{text}: {why}");
                     }
@@ -362,7 +292,7 @@ impl PushArgs {
                     fault
                 }
                 Err(error) => {
-                    let text = format!("profiles cannot be sent to {}", shown(url));
+                    let text = format!("profiles cannot be sent to {}", server.shown());
                     anyhow::Error::new(error).context(text)
                 }
             };
@@ -375,79 +305,6 @@ impl PushArgs {
                 _ => return Err(fault),
             }
         }
-    }
-
-    fn try_send(
-        &self,
-        client: &ureq::Agent,
-        url: &str,
-        request: &Request,
-    ) -> Result<(StatusCode, String), ureq::Error> {
-        let mut out = client
-            .post(format!("{url}{}", request.path))
-            .header("Content-Type", request.kind);
-        for (key, value) in &request.query {
-            out = out.query(key, value);
-        }
-        if request.is_packed {
-            out = out.header("Content-Encoding", "gzip");
-        }
-        if let Some(tenant) = &self.push_tenant {
-            out = out.header("X-Scope-OrgID", tenant);
-        }
-        let mut answer = out.send(&request.body)?;
-        let status = answer.status();
-        let mut body = Vec::new();
-        if !status.is_success() {
-            let mut start = answer.body_mut().as_reader().take(MOST_OF_ANSWER);
-            // What cannot be read is left out of the message.
-            drop(start.read_to_end(&mut body));
-        }
-        Ok((status, first_words(&String::from_utf8_lossy(&body))))
-    }
-}
-
-/// Why an address is not that of a server.
-fn wrong_address(url: &str) -> Option<&'static str> {
-    let known = ["http://", "https://"];
-    let Some(rest) = known.iter().find_map(|scheme| url.strip_prefix(scheme)) else {
-        return Some("the address of a server begins with http:// or https://");
-    };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // The colons of an address in brackets (IPv6) are no ends of it.
-    let (name, port) = match host
-        .rsplit_once(':')
-        .filter(|(_, port)| !port.ends_with(']'))
-    {
-        Some((name, port)) => (name, Some(port)),
-        None => (host, None),
-    };
-    match (name, port.map(str::parse::<u16>)) {
-        ("", _) => Some("the address has no host"),
-        (_, Some(Err(_))) => Some("the port is no number from 0 to 65535"),
-        _ => None,
-    }
-}
-
-/// The first words of the body of an answer, for messages.
-fn first_words(body: &str) -> String {
-    const MOST: usize = 200;
-    let line = body.lines().find(|line| !line.trim().is_empty());
-    let letters = line.unwrap_or_default().trim().chars().take(MOST);
-    letters
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
-}
-
-/// An address in messages: with its port, even if that is the default.
-fn shown(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let host = rest.split('/').next().unwrap_or_default();
-    let port = host.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-    match (port, scheme) {
-        (Some(Ok(_)), _) => url.to_owned(),
-        (_, "https") => format!("{url} (port 443)"),
-        _ => format!("{url} (port 80)"),
     }
 }
 
@@ -546,6 +403,7 @@ mod tests {
         push_name: None,
         push_every: 1,
         push_tenant: None,
+        push_headers: None,
     };
 
     /// A server that answers with one status after the other, and then no more: its address, and a message per request.
@@ -573,7 +431,7 @@ mod tests {
 
     /// Sends something; returns whether the server has taken it.
     fn sent(url: &str, state: &State) -> bool {
-        let client = ARGS.client(url).expect("a client");
+        let server = Server::new(url, &ARGS).expect("a server");
         let request = Request {
             path: "/ingest",
             query: Vec::new(),
@@ -581,7 +439,7 @@ mod tests {
             is_packed: false,
             body: Vec::new(),
         };
-        ARGS.send(&client, url, &request, state).is_ok()
+        ARGS.send(&server, &request, state).is_ok()
     }
 
     #[test]
@@ -609,51 +467,6 @@ mod tests {
         sender.thread().unpark();
         assert!(!sender.join().expect("no panic"));
         assert_eq!(requests.try_iter().count(), 1);
-    }
-
-    #[test]
-    fn messages_show_the_port() {
-        for url in ["http://a:4040", "https://a:4040/b", "http://[::1]:9"] {
-            assert_eq!(shown(url), url);
-        }
-        for (url, port) in [
-            ("http://a", 80),
-            ("https://a/b:9", 443),
-            ("http://[::1]", 80),
-        ] {
-            assert_eq!(shown(url), format!("{url} (port {port})"));
-        }
-    }
-
-    #[test]
-    fn an_address_has_a_host_and_a_port_that_is_a_number() {
-        for good in [
-            "http://a",
-            "https://a:4040/b?c=:d",
-            "http://[::1]",
-            "http://[::1]:9",
-        ] {
-            assert_eq!(wrong_address(good), None, "{good}");
-        }
-        for wrong in [
-            "a:4040",
-            "ftp://a",
-            "http://",
-            "http:///b",
-            "http://:80",
-            "http://a:x",
-            "http://a:70000",
-            "http://a:",
-        ] {
-            assert!(wrong_address(wrong).is_some(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn an_answer_is_shown_as_one_line() {
-        assert_eq!(first_words("\n  no such\ttenant \nmore"), "no such tenant");
-        assert_eq!(first_words(&"x".repeat(1000)).len(), 200);
-        assert_eq!(first_words(""), "");
     }
 
     #[test]

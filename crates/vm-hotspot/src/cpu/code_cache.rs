@@ -87,7 +87,7 @@ const NAMES: [(&[u8; 8], Kind); 4] = [
 pub(super) struct Code {
     pub(super) kind: Kind,
     /// Its structure.
-    structure: usize,
+    pub(super) structure: usize,
     /// The first instruction, and the end of the memory.
     pub(super) begin: usize,
     pub(super) end: usize,

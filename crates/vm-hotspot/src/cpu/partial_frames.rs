@@ -250,6 +250,7 @@ mod tests {
         let begin = instructions.as_ptr() as usize;
         let code = Code {
             kind: Kind::Method,
+            structure: 0,
             begin,
             end: begin + instructions.len(),
             complete: begin + 12,
