@@ -75,6 +75,11 @@ pub(crate) fn begin() {
     IS_ALONE.store(false, Ordering::SeqCst);
 }
 
+/// Whether the collector of the recording has disconnected.
+pub(crate) fn is_alone() -> bool {
+    IS_ALONE.load(Ordering::SeqCst)
+}
+
 /// Continues with another collector if the last one has disconnected and the options record the same as before. Counts
 /// of the time in between are not lost. Returns false if the options record something else.
 ///

@@ -128,12 +128,14 @@ const NOTHING: &str = "nothing is recorded";
 
 fn status() -> String {
     match now() {
-        Some(now) => format!(
-            "records {} to {} since {}",
-            now.options,
-            now.place,
-            now.begun.ctime()
-        ),
+        Some(now) => {
+            let has_left = match listener::is_alone() {
+                true => ", which has disconnected,",
+                false => "",
+            };
+            let (options, place, begun) = (now.options, now.place, now.begun.ctime());
+            format!("records {options} to {place}{has_left} since {begun}")
+        }
         None => NOTHING.to_owned(),
     }
 }

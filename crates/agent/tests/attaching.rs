@@ -1,5 +1,7 @@
 //! A program that runs already: `tenure dump`, `tenure attach`, `jcmd`.
 
+use std::io::BufRead;
+
 use crate::common::Lab;
 use crate::common::stage::*;
 
@@ -78,6 +80,51 @@ fn a_recording_is_not_ended_by_another_one_that_is_stored_here() {
         let (code, printed) = stage.order(lab, &[&other[..], &["--force"]].concat());
         assert_eq!(code, Some(0), "{printed}");
         assert!(!printed.contains("no longer"), "{printed}");
+        program.finish("kept 1500");
+    }
+}
+
+#[test]
+fn a_recording_whose_collector_was_killed_is_continued_by_the_same_command() {
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
+        let library = lab.agent.to_string_lossy();
+        let record = |output: &str| {
+            let mut command = std::process::Command::new(&stage.tenure);
+            let options = ["--profile", "heap=sites,cutoff=0", "-o", output];
+            command
+                .args(["attach", &pid, "--agent", &library])
+                .args(options);
+            let mut recording = Talk::start({
+                command.current_dir(stage.folder.path());
+                command
+            });
+            let mut printed = String::new();
+            let mut stderr = recording.stderr();
+            stderr.read_line(&mut printed).expect("a line");
+            assert!(printed.contains("is recorded until"), "{printed}");
+            (recording, stderr)
+        };
+        let (mut first, _first_printed) = record("first.txt");
+        program.make(&["counting", "late"]);
+        first.child.kill().expect("killed");
+        testkit::until(|| {
+            let status = stage.ordered(lab, &[&pid, "status"]);
+            match status.contains("which has disconnected") {
+                true => Ok(()),
+                false => Err(status),
+            }
+        });
+        let (mut second, _second_printed) = record("second.txt");
+        stage.ordered(lab, &[&pid, "stop"]);
+        assert_eq!(second.code(), Some(0));
+        let text = std::fs::read_to_string(stage.folder.path().join("second.txt"));
+        let text = text.expect("a profile");
+        assert_eq!(
+            objects_of(&text, " Patient$Late"),
+            Some((500, 500)),
+            "{text}"
+        );
         program.finish("kept 1500");
     }
 }

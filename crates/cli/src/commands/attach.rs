@@ -247,6 +247,8 @@ fn finish(events: Option<JoinHandle<Result<()>>>) -> Result<()> {
 
 /// How the agent's status begins while something is recorded.
 const RECORDS: &str = "records ";
+/// What it has if the collector of the recording is lost.
+const DISCONNECTED: &str = "which has disconnected";
 
 /// Ends the recording when the user presses Ctrl-C, unless the returned flag becomes true before.
 fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
@@ -270,11 +272,13 @@ fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHand
     Ok((over, thread))
 }
 
-/// Refuses a JVM that is being recorded: another recording would end that one.
+/// Refuses a JVM that is being recorded: another recording would end that one. One whose collector has disconnected is
+/// continued, if it has the same options.
 fn refuse_recorded(jvm: &Jvm) -> Result<()> {
     let status = |library: &String| attach::order(jvm, library, Order::Status.text()).ok();
     let status = jvm.agent.as_ref().and_then(status);
-    match status.filter(|status| status.starts_with(RECORDS)) {
+    let is_kept = |status: &String| status.starts_with(RECORDS) && !status.contains(DISCONNECTED);
+    match status.filter(is_kept) {
         None => Ok(()),
         Some(status) => {
             let (name, pid) = (jvm.name(), jvm.pid);

@@ -277,7 +277,7 @@ impl Layout {
             code: begin,
             complete: Complete {
                 place: code("_frame_complete_offset")?,
-                is_wide: structs.kind(&["CodeBlob"], "_frame_complete_offset")? == "int",
+                is_wide: structs.type_of(&["CodeBlob"], "_frame_complete_offset")? == "int",
             },
             frame: code("_frame_size")?,
         })

@@ -11,7 +11,7 @@ struct Place {
     offset: usize,
     address: usize,
     /// Where its type is as text.
-    kind: usize,
+    type_text: usize,
 }
 
 /// The tables, read once.
@@ -95,7 +95,7 @@ impl VmStructs {
                     is_static: read::<i32>(entry + at[2])? != 0,
                     offset: read(entry + at[3])?,
                     address: read(entry + at[4])?,
-                    kind: entry + at[5],
+                    type_text: entry + at[5],
                 };
                 found.fields.insert((kind, field), place);
                 entry += stride;
@@ -136,10 +136,10 @@ impl VmStructs {
     }
 
     /// The type of a field of the first of these structs that has it, as in the VM's sources.
-    pub(crate) fn kind(&self, kinds: &[&str], field: &str) -> Option<String> {
+    pub(crate) fn type_of(&self, kinds: &[&str], field: &str) -> Option<String> {
         let place = self.place(kinds, field)?;
         // SAFETY: in the VM's table.
-        unsafe { text(place.kind) }
+        unsafe { text(place.type_text) }
     }
 
     /// Address of a static field.
