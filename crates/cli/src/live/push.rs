@@ -4,7 +4,7 @@
 //! One thread measures, another sends: a server that is slow or away for a while costs no part of a measurement, and the
 //! program nothing. At the end of the program, a server that is away or refuses does not delay the end of the command.
 
-use super::push_server::Server;
+use super::push_server::{Request, Server, ServerArgs};
 use crate::output::note;
 use anyhow::Result;
 use flate2::Compression;
@@ -18,7 +18,6 @@ use report::profile::otlp;
 use report::profile::pprof::write;
 use requests::Params;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -59,10 +58,6 @@ pub(crate) struct PushArgs {
         default_value = "pyroscope"
     )]
     push_protocol: Protocol,
-    /// With --push: the file of the certificate authorities to trust (PEM) [default: those of the
-    /// system]
-    #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
-    pub(super) push_ca: Option<PathBuf>,
     /// With --push: name and labels [default: the main class]
     #[arg(long, value_name = "NAME{LABEL=VALUE,...}", requires = "push")]
     push_name: Option<String>,
@@ -74,13 +69,8 @@ pub(crate) struct PushArgs {
         default_value_t = 15,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     push_every: u64,
-    /// With --push: the tenant (the header X-Scope-OrgID)
-    #[arg(long, value_name = "ID", requires = "push")]
-    pub(super) push_tenant: Option<String>,
-    /// With --push: a file with further headers, one per line (NAME: VALUE), for instance
-    /// Authorization: Bearer TOKEN
-    #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
-    pub(super) push_headers: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 /// Measuring and sending under way.
@@ -142,16 +132,6 @@ impl Pushing {
     }
 }
 
-/// A request that is to be sent.
-pub(super) struct Request {
-    /// Path, and parameters of the query.
-    pub(super) path: &'static str,
-    pub(super) query: Vec<(&'static str, String)>,
-    pub(super) kind: &'static str,
-    pub(super) is_packed: bool,
-    pub(super) body: Vec<u8>,
-}
-
 /// What was measured in one range of time.
 struct Measured {
     name: String,
@@ -170,7 +150,7 @@ impl PushArgs {
     /// If profiles cannot be sent in this way.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(url) = &self.push else { return Ok(()) };
-        Server::new(url, self).map(drop)
+        Server::new(url, &self.server).map(drop)
     }
 
     /// Measures and sends as long as there is a page, on separate threads.
@@ -178,7 +158,7 @@ impl PushArgs {
         let Some(url) = &self.push else {
             return Ok(None);
         };
-        let server = Server::new(url, self)?;
+        let server = Server::new(url, &self.server)?;
         let (queue, waiting) = sync_channel(WAITING);
         let state = Arc::<State>::default();
         let (args, shared) = (self.clone(), Arc::clone(&state));
@@ -399,11 +379,13 @@ mod tests {
     const ARGS: PushArgs = PushArgs {
         push: None,
         push_protocol: Protocol::Pyroscope,
-        push_ca: None,
         push_name: None,
         push_every: 1,
-        push_tenant: None,
-        push_headers: None,
+        server: ServerArgs {
+            push_ca: None,
+            push_tenant: None,
+            push_headers: None,
+        },
     };
 
     /// A server that answers with one status after the other, and then no more: its address, and a message per request.
@@ -431,7 +413,7 @@ mod tests {
 
     /// Sends something; returns whether the server has taken it.
     fn sent(url: &str, state: &State) -> bool {
-        let server = Server::new(url, &ARGS).expect("a server");
+        let server = Server::new(url, &ARGS.server).expect("a server");
         let request = Request {
             path: "/ingest",
             query: Vec::new(),

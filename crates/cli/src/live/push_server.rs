@@ -1,6 +1,5 @@
 //! The server that profiles are pushed to: its address, the certificates that it needs, and further headers.
 
-use super::push::{PushArgs, Request};
 use crate::exit::Usage;
 use anyhow::{Context, Result, bail};
 use std::io::Read;
@@ -23,6 +22,32 @@ const AUTHORITIES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// Flags of the server.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ServerArgs {
+    /// With --push: the file of the certificate authorities to trust (PEM) [default: those of the
+    /// system]
+    #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
+    pub(super) push_ca: Option<PathBuf>,
+    /// With --push: the tenant (the header X-Scope-OrgID)
+    #[arg(long, value_name = "ID", requires = "push")]
+    pub(super) push_tenant: Option<String>,
+    /// With --push: a file with further headers, one per line (NAME: VALUE), for instance
+    /// Authorization: Bearer TOKEN
+    #[arg(long, value_name = "FILE", requires = "push", value_hint = clap::ValueHint::FilePath)]
+    pub(super) push_headers: Option<PathBuf>,
+}
+
+/// A request that is to be sent.
+pub(super) struct Request {
+    /// Path, and parameters of the query.
+    pub(super) path: &'static str,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) kind: &'static str,
+    pub(super) is_packed: bool,
+    pub(super) body: Vec<u8>,
+}
+
 /// A server.
 pub(super) struct Server {
     client: ureq::Agent,
@@ -35,7 +60,7 @@ impl Server {
     ///
     /// # Errors
     /// The address, the certificates or the file of headers are wrong.
-    pub(super) fn new(url: &str, args: &PushArgs) -> Result<Self> {
+    pub(super) fn new(url: &str, args: &ServerArgs) -> Result<Self> {
         if let Some(why) = wrong_address(url) {
             return Err(Usage(format!("{url}: {why}")).into());
         }
