@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::jvm;
 
 /// A program that says `ready`, and a line for each byte of its input. Its class is found by its name, so that each
@@ -74,12 +75,15 @@ public class NAME {
 }
 "#;
 
-/// The program's class: another one in each process of tests.
-fn name() -> String {
-    format!("Resting{}", std::process::id())
+/// A class for a program: another one for each, also in other processes of tests.
+fn other_name() -> String {
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    format!("Resting{}x{number}x", std::process::id())
 }
 
 struct Resting {
+    name: String,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -94,7 +98,7 @@ impl Resting {
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let name = name();
+        let name = other_name();
         let source = folder.path().join(format!("{name}.java"));
         fs::write(&source, SOURCE.replace("NAME", &name)).expect("written");
         compiler
@@ -107,6 +111,7 @@ impl Resting {
         let input = child.stdin.take().expect("its input");
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let mut resting = Resting {
+            name,
             child,
             input,
             output,
@@ -217,7 +222,7 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     };
     let node = retained(&format!(
         "select x.@retainedHeapSize from {}$Node x",
-        name()
+        resting.name
     ));
     assert!(node >= 1000 * 16, "{node}");
     let thread = retained("select x.@retainedHeapSize from java.lang.Thread x");
@@ -225,7 +230,7 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     let (code, _, printed) = tenure(&folder, &args);
     assert_eq!(code, Some(2), "{printed}");
     assert!(printed.contains("exists (--force overwrites)"), "{printed}");
-    let (code, stdout, printed) = tenure(&folder, &["dump", &name(), "--frozen", "-o", "-"]);
+    let (code, stdout, printed) = tenure(&folder, &["dump", &resting.name, "--frozen", "-o", "-"]);
     assert_eq!(code, Some(0), "{printed}");
     // Nothing was allocated since; the number of the conservative roots may differ by a few.
     let len = fs::metadata(&path).expect("a dump").len();

@@ -122,7 +122,8 @@ impl Copied {
         if changed > limit {
             return Err(Fault::Changed { changed, limit });
         }
-        if !is_there {
+        // The memory of a killed process is gone before its connection is closed.
+        if !is_there || matches!(result, Err(Fault::Ended)) {
             return Err(Fault::CopyEnded);
         }
         if matches!(result, Err(Fault::InCollection)) {

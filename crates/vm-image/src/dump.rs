@@ -65,6 +65,20 @@ pub fn dump_rewritten(
     plan: Option<Plan<'_>>,
     out: impl Write + Send,
 ) -> Result<Summary, Fault> {
+    let written = write(memory, place, plan, out);
+    // Whatever is wrong then is a consequence.
+    if memory.has_ended() {
+        return Err(Fault::Ended);
+    }
+    written
+}
+
+fn write(
+    memory: &dyn Memory,
+    place: &Place,
+    plan: Option<Plan<'_>>,
+    out: impl Write + Send,
+) -> Result<Summary, Fault> {
     let vm = Vm::open(memory, place.libjvm)?;
     let mut damage = Damage::default();
     let heap = Heap::read(&vm, &mut damage)?;
@@ -122,9 +136,6 @@ pub fn dump_rewritten(
         segments.finish()
     };
     let written = written_behind(out, write);
-    if memory.has_ended() {
-        return Err(Fault::Ended);
-    }
     written.map_err(Fault::io("cannot write the dump"))?;
     // The walk over large arrays has already counted some damage.
     summary.damage.add(damage);

@@ -2,7 +2,10 @@
 
 use crate::common::{Heap, Program};
 use hprof::HeapTag;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use testkit::jvm;
+use vm_image::Fault;
 
 #[test]
 fn a_vm_that_reaches_no_safepoint_is_dumped() {
@@ -62,8 +65,27 @@ fn a_program_goes_on_after_it_was_stopped() {
             assert!(rest.starts_with('t'), "{stat}");
         }
     }
-    std::io::Write::write_all(&mut input, b"x").expect("written");
+    input.write_all(b"x").expect("written");
     assert_eq!(program.line(), "alive");
+}
+
+#[test]
+fn a_copy_that_ends_is_the_reason_although_its_connection_is_open() {
+    let Some(jdk) = jvm::tested().pop() else {
+        testkit::skip("a copy that ends", testkit::Need::Jdk, jvm::NO_JDK);
+        return;
+    };
+    let Some(mut program) = Program::start(&jdk, "Rest", &[]) else {
+        return;
+    };
+    let (ours, mut theirs) = UnixStream::pair().expect("a connection");
+    theirs.write_all(&[0; 16]).expect("written");
+    let copied = vm_image::Copied::met(ours, program.pid()).expect("a copy");
+    let read = copied.read(u64::MAX, |memory, place| {
+        program.kill();
+        vm_image::dump(memory, place, std::io::sink())
+    });
+    assert!(matches!(read, Err(Fault::CopyEnded)), "{read:?}");
 }
 
 #[test]

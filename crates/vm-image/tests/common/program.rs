@@ -106,6 +106,12 @@ impl Program {
         line.trim_end().to_owned()
     }
 
+    /// Kills it, and waits until it has ended.
+    pub(crate) fn kill(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -207,7 +213,6 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        self.kill();
     }
 }
