@@ -89,7 +89,7 @@ pub(crate) fn of_error(error: &Error) -> u8 {
         return Exit::Ok.code();
     }
     let hint = running(error);
-    let text = hint.clone().unwrap_or_else(|| format!("{error:#}"));
+    let text = format!("{error:#}{}", hint.as_deref().unwrap_or_default());
     eprintln!("tenure: {}", report::escape::visible(&text));
     if hint.is_some() || error.is::<Usage>() {
         return Exit::Usage.code();
@@ -117,7 +117,7 @@ fn running(error: &Error) -> Option<String> {
     let is_running = is_missing && jvm::find(path).is_ok();
     is_running.then(|| {
         format!(
-            "{path} is a running JVM: tenure dump {path} writes its heap to a file, tenure watch {path} shows it"
+            "; {path} is a running JVM: tenure dump {path} writes its heap to a file, tenure watch {path} shows it"
         )
     })
 }

@@ -46,7 +46,7 @@ impl AtSafepoints {
 
     /// The samples that a thread has earned, by its CPU time in nanoseconds. At first it has one if it has run for an
     /// interval at all.
-    fn earned(&mut self, thread: ThreadId, spent: i64, interval: Duration) -> i64 {
+    fn earned(&mut self, thread: ThreadId, spent: i64, interval: Duration) -> u64 {
         let interval = i64::try_from(interval.as_nanos())
             .unwrap_or(i64::MAX)
             .max(1);
@@ -58,7 +58,7 @@ impl AtSafepoints {
         let earned = (spent - sampled.ns).max(0) / interval;
         sampled.ns += earned * interval;
         sampled.turn = self.turn;
-        earned
+        earned.unsigned_abs()
     }
 
     /// Takes stacks. Runnable threads have CPU samples if these are wanted. If wall-clock samples are due
@@ -106,8 +106,8 @@ impl AtSafepoints {
             }
             let frames = state.registry.stack(env, jni, &row.frames, depth);
             let trace = trace_of(hotspot, &mut state, thread, frames);
-            for _ in 0..earned {
-                state.add_sample(thread, trace);
+            if earned > 0 {
+                state.add_samples(thread, trace, earned);
             }
             if let Some(since) = since {
                 let elapsed = Elapsed {

@@ -211,10 +211,11 @@ impl Sampler {
 
     /// Ends sampling.
     pub(crate) fn stop(&self) {
+        // First, so that no later sample changes what is restored.
+        self.stopped.store(true, Ordering::Relaxed);
         if let Method::Async(java) = &self.method {
             java.stop();
         }
-        self.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Deletes all timers, including those of threads that continue.
@@ -321,7 +322,7 @@ impl Sampler {
             let trace = trace_of(hotspot, &mut state, thread, rows);
             match of {
                 Of::Wall(elapsed) => state.add_wall(trace, elapsed),
-                Of::Cpu | Of::OtherCpu => state.add_sample(thread, trace),
+                Of::Cpu | Of::OtherCpu => state.add_samples(thread, trace, 1),
             }
         }
         if let Some(wall) = &self.wall {

@@ -7,9 +7,9 @@ use crate::vm::state::State;
 
 impl State {
     /// Adds a sample of a thread at a stack. Without memory for another row it is counted for no thread.
-    pub(crate) fn add_sample(&mut self, thread: ThreadId, trace: TraceId) {
+    pub(crate) fn add_samples(&mut self, thread: ThreadId, trace: TraceId, more: u64) {
         if let Some(count) = self.samples.get_mut(&(thread, trace)) {
-            *count += 1;
+            *count += more;
             return;
         }
         let memory = &self.registry.memory;
@@ -18,7 +18,7 @@ impl State {
             true => thread,
             false => ThreadId::NONE,
         };
-        *self.samples.entry((thread, trace)).or_default() += 1;
+        *self.samples.entry((thread, trace)).or_default() += more;
     }
 
     /// The samples since the last call.
