@@ -3,7 +3,7 @@
 
 use crate::error::{Context, Result, refuse};
 use crate::jvm::Jvm;
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Gid, Uid, getegid, geteuid};
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The file system of a JVM.
 pub struct JvmFiles {
@@ -22,10 +23,12 @@ pub struct JvmFiles {
     owner: (Uid, Gid),
 }
 
-/// A folder that only this user can access, in the JVM's temporary folder. It is removed with its content on drop.
+/// A folder that only this user can access, in the JVM's temporary folder. It is removed with its content on drop, or,
+/// if this process is killed before, when another one makes such a folder there.
 pub struct PrivateFolder {
     parent: OwnedFd,
     name: String,
+    /// It is locked until this process closes it or ends.
     folder: OwnedFd,
     /// Its path in the JVM's file system.
     pub path: String,
@@ -47,10 +50,26 @@ fn name_of(descriptor: impl AsFd) -> PathBuf {
     ))
 }
 
+/// Bytes of a random name.
+const RANDOM: usize = 12;
+
 fn random() -> Result<String> {
-    let mut bytes = [0; 12];
+    let mut bytes = [0; RANDOM];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What the names of private folders begin with; [`random`] follows.
+const PRIVATE: &str = ".tenure-";
+/// A private folder that is older is locked, or was left.
+const UNLOCKED: Duration = Duration::from_secs(60);
+
+/// Opens a folder, not through a link, and locks it; `None` if another process has locked it.
+fn locked(parent: &OwnedFd, name: &str) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = fs::openat(parent, name, flags, Mode::empty()).ok()?;
+    let locked = fs::flock(&folder, FlockOperation::NonBlockingLockExclusive);
+    locked.is_ok().then_some(folder)
 }
 
 impl JvmFiles {
@@ -225,10 +244,13 @@ impl JvmFiles {
     /// The temporary folder is not writable.
     pub fn private_folder(&self) -> Result<PrivateFolder> {
         let parent = self.temporary()?;
-        let name = format!(".tenure-{}", random()?);
+        self.remove_left(&parent);
+        let name = format!("{PRIVATE}{}", random()?);
         let cannot = || format!("cannot write to /tmp of process {}", self.pid);
         fs::mkdirat(&parent, &name, Mode::RWXU).with_context(cannot)?;
-        let folder = handle(&parent, &name)?;
+        let Some(folder) = locked(&parent, &name) else {
+            refuse!("/tmp/{name} cannot be locked");
+        };
         self.give(&folder)?;
         Ok(PrivateFolder {
             path: format!("/tmp/{name}"),
@@ -237,6 +259,29 @@ impl JvmFiles {
             name,
             folder,
         })
+    }
+
+    /// Removes private folders that killed processes have left, with the files in them.
+    fn remove_left(&self, parent: &OwnedFd) {
+        let names = |folder: &OwnedFd| {
+            let found = std::fs::read_dir(name_of(folder)).into_iter().flatten();
+            found.flatten().map(|entry| entry.file_name())
+        };
+        for name in names(parent) {
+            let Some(name) = name.to_str().filter(|name| is_private(name)) else {
+                continue;
+            };
+            let is_left = |folder: &OwnedFd| {
+                fs::fstat(folder).is_ok_and(|stat| self.is_owned(&stat) && is_old(&stat))
+            };
+            let Some(folder) = locked(parent, name).filter(is_left) else {
+                continue;
+            };
+            for file in names(&folder) {
+                let _ = fs::unlinkat(&folder, file, AtFlags::empty());
+            }
+            let _ = fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        }
     }
 
     /// Makes the user of the JVM the owner of a file.
@@ -327,6 +372,18 @@ impl JvmFiles {
     }
 }
 
+fn is_private(name: &str) -> bool {
+    let number = name.strip_prefix(PRIVATE).unwrap_or_default();
+    number.len() == 2 * RANDOM && number.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Whether a folder has not been changed for a while.
+fn is_old(stat: &Stat) -> bool {
+    let changed = UNIX_EPOCH + Duration::from_secs(stat.st_mtime.unsigned_abs());
+    let age = SystemTime::now().duration_since(changed);
+    age.is_ok_and(|age| age > UNLOCKED)
+}
+
 /// Distinguishes versions of a library. It is not for protection, because the content itself is compared.
 pub fn checksum(content: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
@@ -376,5 +433,55 @@ impl Drop for PrivateFolder {
             let _ = fs::unlinkat(&self.folder, file, AtFlags::empty());
         }
         let _ = fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{Timespec, Timestamps};
+
+    /// Makes the last change of a folder one of yesterday.
+    fn age(folder: &OwnedFd) {
+        let yesterday = SystemTime::now() - Duration::from_secs(86_400);
+        let since = yesterday.duration_since(UNIX_EPOCH).expect("a time");
+        let time = Timespec {
+            tv_sec: since.as_secs() as i64,
+            tv_nsec: 0,
+        };
+        let times = Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        fs::futimens(folder, &times).expect("changed");
+    }
+
+    /// A folder with a file, as a killed process leaves it.
+    fn left(parent: &OwnedFd) -> (String, OwnedFd) {
+        let name = format!("{PRIVATE}{}", random().expect("a number"));
+        fs::mkdirat(parent, &name, Mode::RWXU).expect("made");
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let folder = fs::openat(parent, &name, flags, Mode::empty()).expect("opened");
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        fs::openat(&folder, "heap.hprof", flags, Mode::RUSR).expect("made");
+        (format!("/tmp/{name}"), folder)
+    }
+
+    #[test]
+    fn folders_that_were_left_are_removed() {
+        let files = JvmFiles::of_this_process().expect("files");
+        let parent = files.temporary().expect("a folder");
+        let (old, folder) = left(&parent);
+        age(&folder);
+        let (new, _) = left(&parent);
+        let used = files.private_folder().expect("a folder");
+        age(&used.folder);
+        let next = files.private_folder().expect("a folder");
+        let is_there = |path: &str| Path::new(path).exists();
+        assert!(!is_there(&old));
+        assert!(is_there(&new), "it may not be locked yet");
+        assert!(is_there(&used.path) && is_there(&next.path));
+        drop((used, next));
+        std::fs::remove_dir_all(new).expect("removed");
     }
 }
