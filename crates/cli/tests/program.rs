@@ -200,37 +200,18 @@ fn exit_codes_show_how_it_went() {
 }
 
 #[test]
-fn the_dump_of_an_archive_that_is_used_is_named() {
+fn a_class_that_is_not_in_the_dump_is_answered_with_a_similar_one() {
     let (_dir, at) = folder();
-    let whole = fs::read(at.join("shop.hprof")).expect("the dump");
-    let entries: [(&str, &[u8]); 2] = [("a.hprof", &whole), ("b.hprof", &whole)];
-    let zip = testkit::dump::zip_of(&entries);
-    fs::write(at.join("two.zip"), zip).expect("an archive");
-    let note = "the archive has 2 dumps; only the first, a.hprof, is used, extract another one to open it: b.hprof";
-    // Twice: the second answer is from the index.
     for args in [
-        &["histogram", "two.zip"][..],
-        &["histogram", "two.zip"],
-        &["histogram", "--no-retained", "two.zip"],
-        &["summary", "two.zip"],
-        &["validate", "two.zip"],
+        &["paths", "--class", "shop.Ordr", "shop.hprof"][..],
+        &["extract", "shop.hprof", "part.hprof", "--class", "Order"],
     ] {
         let out = tenure(&at, args);
-        assert_eq!(out.status.code(), Some(0), "{args:?}");
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
         let printed = String::from_utf8_lossy(&out.stderr);
-        assert!(printed.contains(note), "{args:?}: {printed}");
-        let printed = String::from_utf8_lossy(&out.stdout);
-        let is_part = args[0] != "histogram";
-        assert_eq!(printed.contains(note), is_part, "{args:?}: {printed}");
+        assert!(printed.contains("did you mean"), "{args:?}: {printed}");
+        assert!(printed.contains("shop.Order?"), "{args:?}: {printed}");
     }
-    let out = tenure(&at, &["summary", "two.zip", "--json"]);
-    let printed = String::from_utf8_lossy(&out.stdout);
-    assert!(out.stderr.is_empty() && printed.contains(note), "{printed}");
-    let out = tenure(&at, &["summary", "two.zip#2"]);
-    assert_eq!(out.status.code(), Some(3));
-    let printed = String::from_utf8_lossy(&out.stderr);
-    let part = "no #2 (of an archive, the first dump is used: extract another one to open it)";
-    assert!(printed.contains(part), "{printed}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::exit::{NotFound, Usage};
 use anyhow::Result;
 use clap::Args;
 use heap_analysis::paths::Exclusions;
+use heap_analysis::sets::set::{classes_of, similar_class};
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{NoObjectId, ObjectId};
 use std::path::PathBuf;
@@ -45,17 +46,13 @@ pub fn find_object(heap: &Heap, id: ObjectId) -> Result<ObjIdx> {
         .ok_or_else(|| NotFound(format!("no object {id} in this dump")).into())
 }
 
-/// The classes of a name, as answers print names; several loaders may each have one.
+/// The classes of a name, as answers print names, or of an id; several loaders may each have one of the name.
 pub fn find_classes(heap: &Heap, name: &str) -> Result<Vec<ClassIdx>> {
-    let found: Vec<ClassIdx> = heap
-        .classes()
-        .iter()
-        .enumerate()
-        .filter(|(_, c)| c.name == name || c.name == hprof::readable_class_name(name))
-        .map(|(n, _)| ClassIdx(n as u32))
-        .collect();
+    let found = classes_of(heap, name);
     if found.is_empty() {
-        return Err(NotFound(format!("no class {name} in this dump")).into());
+        let hint = similar_class(heap, name).map(|similar| format!("; did you mean {similar}?"));
+        let hint = hint.unwrap_or_default();
+        return Err(NotFound(format!("no class {name} in this dump{hint}")).into());
     }
     Ok(found)
 }

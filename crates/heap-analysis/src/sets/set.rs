@@ -317,6 +317,13 @@ pub fn classes_of(heap: &Heap, name: &str) -> Vec<ClassIdx> {
         .collect()
 }
 
+/// A class with a similar name, where there is none of this name.
+pub fn similar_class<'h>(heap: &'h Heap, name: &str) -> Option<&'h str> {
+    let classes = heap.classes().iter().map(|class| &*class.name);
+    let is_id = name.parse::<ObjectId>().is_ok();
+    (!is_id).then(|| nearest_qualified(name, &classes.collect::<Vec<_>>()))?
+}
+
 /// Decides whether an object is in a set by examining only the object.
 type Test<'h> = Box<dyn Fn(&Columns<'_>, ObjIdx) -> bool + Sync + 'h>;
 
@@ -325,13 +332,11 @@ const NO_HEAP: &str = "<java>";
 
 /// The error of a set whose name is not in the dump.
 fn unknown(heap: &Heap, spec: &SetSpec) -> SetError {
-    let classes = || heap.classes().iter().map(|class| &*class.name);
     let similar = match spec {
-        SetSpec::Class(name) | SetSpec::Subclasses(name) if name.parse::<ObjectId>().is_err() => {
-            nearest_qualified(name, &classes().collect::<Vec<_>>())
-        }
+        SetSpec::Class(name) | SetSpec::Subclasses(name) => similar_class(heap, name),
         SetSpec::Package(name) => {
-            let packages: BTreeSet<&str> = classes().map(package_of).collect();
+            let classes = heap.classes().iter().map(|class| &*class.name);
+            let packages: BTreeSet<&str> = classes.map(package_of).collect();
             nearest_qualified(name, &Vec::from_iter(packages))
         }
         SetSpec::Heap(name) => {
