@@ -1,6 +1,8 @@
 //! What collections hold against what Java itself iterates over, in fresh dumps of several JDKs.
 
 use heap_analysis::collections::held::{Form, held, size};
+use heap_analysis::collections::stats::{CollectionOptions, collections};
+use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::objects::describe::value_of;
 use heap_analysis::objects::fields::{class_named, elements, static_ref};
 use heap_analysis::pace::Pace;
@@ -78,10 +80,29 @@ fn collections_hold_what_java_iterates_over() {
         let want = dump.stdout.lines().filter_map(|l| l.strip_prefix("C "));
         let want: Vec<&str> = want.collect();
         assert_eq!(found.len(), want.len(), "{}", jdk.full_version);
-        for (object, want) in found.into_iter().zip(want) {
-            check(&heap, object, want, &jdk.full_version);
+        for (object, want) in found.iter().zip(&want) {
+            check(&heap, *object, want, &jdk.full_version);
         }
+        check_queues(&heap, &found, &want);
     }
+}
+
+/// The row of a class has the elements of all its queues. The JDK has queues of its own.
+fn check_queues(heap: &Heap, found: &[ObjIdx], want: &[&str]) {
+    let class = "java.util.concurrent.LinkedBlockingQueue";
+    let is_one = |object: &ObjIdx| heap.class(heap.class_of(*object)).name == class;
+    let ours = found.iter().zip(want).filter(|(object, _)| is_one(object));
+    let texts = ours.flat_map(|(_, text)| text["List ".len()..].split(','));
+    let elements = texts.filter(|text| !text.is_empty()).count() as u64;
+    let control = Control::quiet();
+    let options = CollectionOptions::default();
+    let all = collections(heap, &CollectionTable::built_in(), &options, &control);
+    let rows = all.expect("rows").rows;
+    let row = rows.iter().find(|row| row.class == class).expect("a row");
+    assert!(
+        row.objects >= 3 && row.elements >= elements && row.elements <= elements + 10,
+        "{row:?}"
+    );
 }
 
 fn check(heap: &Heap, object: ObjIdx, want: &str, jdk: &str) {

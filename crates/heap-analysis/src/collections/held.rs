@@ -112,7 +112,7 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
         for word in spec.size.split('|') {
             let (of, mut sum) = match word {
                 "#elements" | "#length" => (array, Some(0)),
-                name => (cells, field_int(heap, at, name)),
+                name => (cells, number(heap, at, name)),
             };
             for slot in of.into_iter().flat_map(|array| slots(heap, array, 0)) {
                 pace.step()?;
@@ -129,16 +129,19 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
             }
         }
     }
-    let own = ["size", "elementCount", "count"].iter().find_map(|name| {
-        // LinkedBlockingQueue.count is an AtomicInteger.
-        let inside = || field_int(heap, field_ref(heap, at, name)?, "value");
-        field_int(heap, at, name).or_else(inside)
-    });
+    let names = ["size", "elementCount", "count"];
+    let own = names.iter().find_map(|name| number(heap, at, name));
     if let Some(size) = own.and_then(|size| u64::try_from(size).ok()) {
         return Ok(Some(size));
     }
     let held = held(heap, at, usize::MAX, pace)?;
     Ok((held.form != Form::Other).then_some(held.rows.len() as u64))
+}
+
+/// The number in a field, or the `value` of the object there, such as an AtomicInteger.
+fn number(heap: &Heap, object: ObjIdx, name: &str) -> Option<i64> {
+    let inside = || field_int(heap, field_ref(heap, object, name)?, "value");
+    field_int(heap, object, name).or_else(inside)
 }
 
 /// The collection behind a wrapper or a chain of them, and whether the elements of this one are the keys of that
@@ -239,7 +242,7 @@ impl Reader<'_, '_, '_> {
                 _ => self.linked(at)?,
             };
             // A collection whose nodes are not found this way has an unknown layout.
-            let is_known = !rows.is_empty() || field_int(heap, at, &spec.size) == Some(0);
+            let is_known = !rows.is_empty() || number(heap, at, &spec.size) == Some(0);
             return Ok((if is_known { form } else { Form::Other }, rows));
         };
         let Some(array) = reference(heap, at, names) else {

@@ -178,6 +178,11 @@ impl ContentVisitor for FindPass<'_> {
         let ids = self.heap.id_size();
         let size = match shape.size {
             Some(Size::Field(place)) => place.int(fields, ids),
+            Some(Size::Counter(place)) => {
+                let counter = self.heap.find(place.id(fields, ids));
+                let value = counter.and_then(|counter| field_int(self.heap, counter, "value"));
+                value.unwrap_or(0)
+            }
             _ => -1,
         };
         let cells = shape.cells.map(|c| c.id(fields, ids));

@@ -3,6 +3,7 @@
 use crate::objects::fields::MAX_DEPTH;
 use crate::sets::object_set::Place;
 use heap_graph::{ClassIdx, Heap, inherited};
+use hprof::BasicType;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -187,6 +188,8 @@ fn fits(pattern: &str, name: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     Field(Place),
+    /// The `value` of an object, such as an AtomicInteger.
+    Counter(Place),
     Elements,
     Length,
 }
@@ -265,7 +268,10 @@ fn shape<'a>(
             Some(spec.size.split('|').find_map(|word| match word {
                 "#elements" => Some(Size::Elements),
                 "#length" => Some(Size::Length),
-                name => place(name).map(Size::Field),
+                name => place(name).map(|place| match place.kind {
+                    BasicType::Object => Size::Counter(place),
+                    _ => Size::Field(place),
+                }),
             })?)
         };
         let array = match &spec.array {
