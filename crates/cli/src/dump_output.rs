@@ -3,41 +3,42 @@
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::output::warn_of_findings;
-use crate::output_file::{OutputFile, hprof_file};
+use crate::output_file::OutputFile;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hprof::source::{Control, Source, Unpack};
+use hprof::source::{Control, Source, Unpack, split_number};
 use hprof::{Rewriter, Rewritten};
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// The decoded bytes of a dump; `-` is standard input.
+/// The decoded bytes of a dump file, with all of its dumps, or of one dump of an archive; `-` is standard input.
 pub(crate) fn source(session: &Session, path: &Path) -> Result<Source> {
+    let (file, number) = split_number(path);
     let open = |control: &Control<'_>| {
         let unpack = Unpack {
             dir: session.global.cache_dir.as_deref(),
             threads: session.global.threads,
+            dump: number.unwrap_or_default(),
             control: *control,
         };
-        Source::open(path, &unpack)
+        Source::open(file, &unpack)
     };
     Ok(session.with_control(open)?)
 }
 
-/// Refuses `FILE#2`, which names a dump, where all dumps of a file are written.
-pub(crate) fn refuse_snapshot(path: &Path) -> Result<()> {
-    let (file, number) = hprof_file(path);
-    match number {
-        false => Ok(()),
-        true => {
-            let (path, file) = (path.display(), file.display());
-            let what = format!("{path}: all dumps of the file are written: give {file}");
-            Err(Usage(what).into())
-        }
+/// The same, but `FILE#2` is refused unless it is a dump of an archive, because all dumps of a file are written.
+pub(crate) fn source_of_all(session: &Session, path: &Path) -> Result<Source> {
+    let source = source(session, path)?;
+    let (file, number) = split_number(path);
+    if number.is_some() && !source.is_one_of_several() {
+        let (path, file) = (path.display(), file.display());
+        let what = format!("{path}: all dumps of the file are written: give {file}");
+        return Err(Usage(what).into());
     }
+    Ok(source)
 }
 
 /// Whether the name of an output requests gzip; other packings are not written.

@@ -5,6 +5,7 @@ use crate::exit::Usage;
 use crate::interruption;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
+use hprof::source::split_number;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -69,7 +70,7 @@ impl OutputFile {
         inputs: &[&Path],
         is_removed_at_signal: bool,
     ) -> Result<OutputFile> {
-        let is_input = |input: &&Path| is_same(hprof_file(input).0, path);
+        let is_input = |input: &&Path| is_same(split_number(input).0, path);
         if inputs.iter().any(is_input) {
             return Err(Usage(format!("{} is the input", path.display())).into());
         }
@@ -280,17 +281,6 @@ fn is_same(a: &Path, b: &Path) -> bool {
     match (identity(a), identity(b)) {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
-    }
-}
-
-/// The file of `FILE#2`, and whether the name was such a one.
-pub(crate) fn hprof_file(path: &Path) -> (&Path, bool) {
-    let split = path.to_str().and_then(|text| text.rsplit_once('#'));
-    match split {
-        Some((file, number)) if !path.exists() && number.parse::<u32>().is_ok() => {
-            (Path::new(file), true)
-        }
-        _ => (path, false),
     }
 }
 

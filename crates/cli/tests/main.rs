@@ -1,6 +1,7 @@
 //! The integration tests of `cli` as one program, so that it is linked once.
 
 mod android;
+mod archives;
 mod billions;
 mod changes;
 mod check_rules;

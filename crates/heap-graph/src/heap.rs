@@ -9,7 +9,7 @@ use crate::{
     ClassIdx, ClassInfo, Control, FrameInfo, GroupSums, HeapError, ObjIdx, ObjectKind, Options,
     RefStrength, RootInfo, Summary, ThreadInfo, inherited,
 };
-use hprof::source::{Changed, Source};
+use hprof::source::{Changed, Source, split_number};
 use hprof::{Bytes, HeapTag, IdSize, ObjectId, Serial, SubRecord, read_sub_record};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -69,17 +69,10 @@ impl std::fmt::Debug for Heap {
 
 /// `heap.hprof#2` names the second dump of a file, unless a file of that name exists.
 pub(crate) fn split_snapshot(path: &Path, options: &Options) -> (PathBuf, Options) {
+    let (file, number) = split_number(path);
     let mut options = options.clone();
-    let text = path.to_string_lossy();
-    if !path.exists()
-        && let Some((file, number)) = text.rsplit_once('#')
-        && let Ok(number) = number.parse()
-        && number > 0
-    {
-        options.snapshot = number;
-        return (PathBuf::from(file), options);
-    }
-    (path.to_owned(), options)
+    options.snapshot = number.unwrap_or(options.snapshot);
+    (file.to_owned(), options)
 }
 
 /// The objects of every class; see [`Heap::objects_by_class`].

@@ -87,7 +87,7 @@ pub enum HeapError {
         found: String,
     },
     /// There are fewer dumps in the file.
-    #[error("{path} has {found} heap dump(s), so there is no #{wanted}{}", if *.archive { " (of an archive, the first dump is used: extract another one to open it)" } else { "" })]
+    #[error("{path} has {found} heap dump(s), so there is no #{wanted}")]
     NoSnapshot {
         /// The file.
         path: String,
@@ -95,8 +95,6 @@ pub enum HeapError {
         found: u32,
         /// The one requested.
         wanted: u32,
-        /// Whether the file is an archive. The number is then that of a heap in its first dump.
-        archive: bool,
     },
     /// Reading or writing a temporary or index file failed.
     #[error("{what}: {error}")]

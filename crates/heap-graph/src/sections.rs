@@ -89,6 +89,7 @@ pub(crate) fn unpack<'a>(dir: &'a Path, options: &Options, control: &Control<'a>
     Unpack {
         dir: Some(dir),
         threads: options.threads,
+        dump: options.snapshot,
         control: *control,
     }
 }

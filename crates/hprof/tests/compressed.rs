@@ -153,10 +153,11 @@ fn the_dump_of_a_tar_archive_is_read_whatever_packs_it() {
                 assert_eq!(source.packed_len(), packed.len() as u64);
                 // The first archive has another dump behind it, which is named.
                 let notes = format!("{:?}", source.diagnostics());
-                assert_eq!(notes.contains(": other.hprof"), name == long, "{notes}");
-                let several =
-                    notes.contains("the archive has more than one dump; only the first, ");
+                let is_named = notes.contains("; FILE#2 is other.hprof");
+                assert_eq!(is_named, name == long, "{notes}");
+                let several = notes.contains("the archive has more than one dump; this is #1, ");
                 assert_eq!(several, name == long, "{notes}");
+                assert_eq!(source.is_one_of_several(), name == long);
                 assert_eq!(source.diagnostics().len(), u64::from(name == long));
             }
         }
@@ -178,12 +179,50 @@ fn other_dumps_of_a_zip_archive_are_named() {
     let entry = "first.hprof".to_owned();
     assert_eq!(*source.packing(), Packing::Zip { entry });
     let notes = format!("{:?}", source.diagnostics());
-    let used = "the archive has 3 dumps; only the first, first.hprof, is used";
+    let used = "the archive has 3 dumps; this is #1, first.hprof; FILE#2 is second.hprof, FILE#3 is third.hprof.gz";
     assert!(notes.contains(used), "{notes}");
-    assert!(notes.contains(": second.hprof, third.hprof.gz"), "{notes}");
     let alone = testkit::dump::zip_of(&[("first.hprof", &dump), ("notes", b"none")]);
     let source = Source::from_bytes(alone).expect("a dump");
     assert!(source.diagnostics().is_empty());
+}
+
+#[test]
+fn the_wanted_dump_of_an_archive_is_read() {
+    let dump = dump();
+    let entries: [(&str, &[u8]); 4] = [
+        ("notes", b"none"),
+        ("first.hprof", &dump[..5000]),
+        ("second.hprof", &dump[..4000]),
+        ("third.hprof.gz", &gzip(&dump)),
+    ];
+    let one: [(&str, &[u8]); 1] = [("alone.hprof", &dump)];
+    let read = |packed: &[u8], wanted| {
+        let unpack = Unpack {
+            dump: wanted,
+            ..Unpack::default()
+        };
+        Source::from_reader(&mut &*packed, &unpack)
+    };
+    for (several, alone) in [
+        (tar(&entries), tar(&one)),
+        (gzip(&tar(&entries)), gzip(&tar(&one))),
+        (testkit::dump::zip_of(&entries), testkit::dump::zip_of(&one)),
+    ] {
+        for (wanted, len) in [(0, 5000), (1, 5000), (2, 4000), (3, dump.len())] {
+            let source = read(&several, wanted).expect("a dump");
+            assert!(source.bytes() == &dump[..len], "{wanted}");
+            assert!(source.is_one_of_several());
+        }
+        let error = read(&several, 4).expect_err("no dump").to_string();
+        assert_eq!(error, "the archive has 3 dumps, so there is no #4");
+        // The number can be that of a dump in the only file.
+        let source = read(&alone, 2).expect("a dump");
+        assert!(source.bytes() == dump && !source.is_one_of_several());
+        let cut = &several[..several.len() / 2];
+        if let Ok(source) = read(cut, 3) {
+            assert!(source.diagnostics().any_damage());
+        }
+    }
 }
 
 #[test]

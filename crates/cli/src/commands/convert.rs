@@ -1,7 +1,7 @@
 //! `tenure convert`.
 
 use crate::Outcome;
-use crate::dump_output::{DumpOutput, finish, refuse_snapshot, source};
+use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
 use crate::left_out::{left_out, left_out_events};
 use crate::output::note;
@@ -190,9 +190,8 @@ impl Args {
     }
 
     fn run_dump(&self, session: &Session, target: DumpForm, output: &Path) -> Outcome {
-        refuse_snapshot(&self.file)?;
         let mut out = DumpOutput::create(output, session.global.force, &[&self.file])?;
-        let source = source(session, &self.file)?;
+        let source = source_of_all(session, &self.file)?;
         let data = source.bytes();
         let rewriter: Box<dyn Rewriter> = match target {
             DumpForm::Standard => Box::new(ToStandard::new(data, self.app_only)?),

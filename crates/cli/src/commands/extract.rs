@@ -5,7 +5,6 @@ use crate::Outcome;
 use crate::dump_output::{DumpOutput, finish, source};
 use crate::exit::{NotFound, Usage};
 use crate::output::note;
-use crate::output_file::hprof_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::share::extract::Extract;
@@ -86,7 +85,7 @@ impl Args {
             return Err(NotFound("none of these classes and ids has an object".to_owned()).into());
         }
         let extract = Extract::new(&heap, &objects, !self.only);
-        let source = source(session, hprof_file(&self.input).0)?;
+        let source = source(session, &self.input)?;
         let done = out.write(source.bytes(), &extract)?;
         out.file.finish()?;
         if !session.global.quiet {

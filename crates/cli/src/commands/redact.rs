@@ -1,7 +1,7 @@
 //! `tenure redact`.
 
 use crate::Outcome;
-use crate::dump_output::{DumpOutput, finish, refuse_snapshot, source};
+use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
 use crate::output::note;
 use crate::output_file::OutputFile;
@@ -80,7 +80,6 @@ impl Args {
     /// Writes the dump and verifies it.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (input, force) = (&*self.input, session.global.force);
-        refuse_snapshot(input)?;
         // What is sent on is verified before, so that it is a file first.
         let is_stdout = self.output.as_os_str() == "-";
         let mut out = match is_stdout {
@@ -100,7 +99,7 @@ impl Args {
             numbers: self.numbers,
             rename_except,
         };
-        let source = source(session, input)?;
+        let source = source_of_all(session, input)?;
         let redactor = Redactor::new(source.bytes(), &options)?;
         if redactor.dumps() == 0 {
             let input = input.display();

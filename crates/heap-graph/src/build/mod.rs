@@ -42,7 +42,7 @@ use crate::model::*;
 use crate::raw::{Budget, bytes_of, give_large_pieces_back};
 use crate::{Control, HeapError, Options};
 use classes::ClassTable;
-use hprof::source::{Packing, Source};
+use hprof::source::Source;
 use hprof::{
     Bytes, DamageKind, Diagnostic, Diagnostics, FileMap, HeapTag, ObjectId, RecordTag, Stretch,
     map_file,
@@ -149,15 +149,16 @@ impl Mapped<'_> {
             };
             return Err(HeapError::NoHeap { path, found });
         }
+        // The number has already selected a dump of the archive.
+        let wanted = match self.source.is_one_of_several() {
+            true => 1,
+            false => wanted,
+        };
         if wanted > found {
             return Err(HeapError::NoSnapshot {
                 path,
                 found,
                 wanted,
-                archive: matches!(
-                    self.source.packing(),
-                    Packing::Zip { .. } | Packing::Tar { .. }
-                ),
             });
         }
         Ok(wanted.saturating_sub(1))

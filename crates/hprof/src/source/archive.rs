@@ -1,20 +1,23 @@
-//! A dump inside a zip or tar archive: the first entry whose content is a dump, or gzip. A tar archive may be
-//! compressed in the same formats as a dump; it is read as a stream, so that only the dump is written to disk.
+//! A dump inside a zip or tar archive: of the entries whose content is a dump, or gzip, the one with the wanted number.
+//! A tar archive may be compressed in the same formats as a dump; it is read as a stream, so that only the dump is
+//! written to disk.
 
 use super::compressed::Format;
 use super::{BUFFER, MAGIC, SourceError, Unpack, gzip, tar};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read, Seek, Write};
 use zip::ZipArchive;
 
 /// The dump found in an archive.
 pub(super) struct Entry {
     pub(super) name: String,
+    /// Its number among the dumps of the archive, from 1.
+    pub(super) number: usize,
     /// Why it could not be read to its end.
     pub(super) problem: Option<String>,
-    /// Dumps after it that were found without decoding everything.
-    pub(super) others: Vec<String>,
+    /// Other dumps that were found without decoding everything, with their numbers.
+    pub(super) others: Vec<(usize, String)>,
     /// Whether these are all others: a tar archive has no list of its entries.
     pub(super) all_others: bool,
 }
@@ -45,7 +48,7 @@ fn decoder(data: &[u8]) -> Box<dyn Read + '_> {
     }
 }
 
-/// Copies the dump in a tar archive.
+/// Copies the dump in a tar archive: the one with the wanted number, or the only one.
 pub(super) fn extract_tar(
     data: &[u8],
     out: &mut File,
@@ -53,27 +56,46 @@ pub(super) fn extract_tar(
 ) -> Result<Entry, SourceError> {
     let mut reader = decoder(data);
     let broken = |error: io::Error| SourceError::Archive("tar", error.to_string());
-    let mut count = 0;
-    while let Some(head) = tar::next(&mut *reader).map_err(broken)? {
+    let wanted = unpack.dump_number();
+    let (mut count, mut names, mut copied) = (0, Vec::new(), None);
+    while names.len() < wanted {
+        let head = match tar::next(&mut *reader) {
+            Ok(Some(head)) => head,
+            // The first one is used, if there is one.
+            Err(error) if names.is_empty() => return Err(broken(error)),
+            Ok(None) | Err(_) => break,
+        };
         count += 1;
         let mut entry = (&mut *reader).take(head.size);
-        let found = copy_dump(&mut entry, (head.name, head.size), out, unpack)?;
+        if let Some(begin) = is_dump(&mut entry) {
+            names.push(head.name);
+            if [1, wanted].contains(&names.len()) {
+                empty(out).map_err(|error| unpack.error(error))?;
+                let problem = copy(&begin, &mut entry, head.size, (out, unpack))?;
+                copied = Some((names.len(), problem));
+            }
+        }
         // Skipped contents may be endless.
         let rest = entry.limit() + tar::padding(head.size);
         pass_over(&mut (&mut *reader).take(rest), unpack)?;
-        if let Some(mut found) = found {
-            if let Ok(Some(next)) = tar::next(&mut *reader)
-                && is_dump(&mut reader).is_some()
-            {
-                found.others.push(next.name);
-            }
-            return Ok(found);
-        }
     }
-    Err(SourceError::EmptyArchive("tar", count))
+    let Some((number, problem)) = copied else {
+        return Err(SourceError::EmptyArchive("tar", count));
+    };
+    let is_all = names.len() < wanted;
+    if number < wanted && names.len() > 1 {
+        return Err(SourceError::NoEntry(names.len(), wanted));
+    }
+    if !is_all
+        && let Ok(Some(next)) = tar::next(&mut *reader)
+        && is_dump(&mut reader).is_some()
+    {
+        names.push(next.name);
+    }
+    Ok(Entry::new(names, number, (problem, is_all)))
 }
 
-/// Copies the dump in a zip archive.
+/// Copies the dump in a zip archive: the one with the wanted number, or the only one.
 pub(super) fn extract_zip(
     data: &[u8],
     out: &mut File,
@@ -81,24 +103,54 @@ pub(super) fn extract_zip(
 ) -> Result<Entry, SourceError> {
     let broken = |error: zip::result::ZipError| SourceError::Archive("zip", error.to_string());
     let mut archive = ZipArchive::new(Cursor::new(data)).map_err(broken)?;
-    let mut found: Option<Entry> = None;
+    let (mut indexes, mut names) = (Vec::new(), Vec::new());
     for index in 0..archive.len() {
-        let Ok(mut entry) = archive.by_index(index) else {
-            continue;
-        };
-        let name = entry.name().map(|name| name.into_owned());
-        let name = name.unwrap_or_else(|_| format!("#{index}"));
-        let size = entry.size();
-        match &mut found {
-            Some(found) => found.others.extend(is_dump(&mut entry).map(|_| name)),
-            None => found = copy_dump(&mut entry, (name, size), out, unpack)?,
+        if let Ok(mut entry) = archive.by_index(index)
+            && is_dump(&mut entry).is_some()
+        {
+            let name = entry.name().map(|name| name.into_owned());
+            names.push(name.unwrap_or_else(|_| format!("entry {index}")));
+            indexes.push(index);
         }
         unpack.step(0, 0).map_err(|error| unpack.error(error))?;
     }
-    if let Some(found) = &mut found {
-        found.all_others = true;
+    let wanted = unpack.dump_number();
+    let number = if indexes.len() == 1 { 1 } else { wanted };
+    let index = match indexes.get(number - 1) {
+        Some(index) => *index,
+        None if indexes.is_empty() => {
+            return Err(SourceError::EmptyArchive("zip", archive.len()));
+        }
+        None => return Err(SourceError::NoEntry(indexes.len(), wanted)),
+    };
+    let mut entry = archive.by_index(index).map_err(broken)?;
+    let size = entry.size();
+    let problem = copy(&[], &mut entry, size, (out, unpack))?;
+    Ok(Entry::new(names, number, (problem, true)))
+}
+
+impl Entry {
+    /// The one with this number among all names.
+    fn new(
+        names: Vec<String>,
+        number: usize,
+        (problem, all_others): (Option<String>, bool),
+    ) -> Entry {
+        let mut others: Vec<_> = (1..).zip(names).collect();
+        let (_, name) = others.remove(number - 1);
+        Entry {
+            name,
+            number,
+            problem,
+            others,
+            all_others,
+        }
     }
-    found.ok_or(SourceError::EmptyArchive("zip", archive.len()))
+}
+
+fn empty(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()
 }
 
 /// The first bytes of a dump, or of gzip.
@@ -108,37 +160,21 @@ fn is_dump(entry: &mut dyn Read) -> Option<[u8; MAGIC.len()]> {
     is_one.then_some(head)
 }
 
-/// Copies an entry that is a dump, as far as it can be read; `None` if it is not a dump.
-fn copy_dump(
-    entry: &mut dyn Read,
-    (name, size): (String, u64),
-    out: &mut File,
-    unpack: &Unpack<'_>,
-) -> Result<Option<Entry>, SourceError> {
-    let Some(head) = is_dump(entry) else {
-        return Ok(None);
-    };
-    let problem = copy(&mut head.as_slice().chain(entry), out, size, unpack);
-    let problem = problem.map_err(|error| unpack.error(error))?;
-    Ok(Some(Entry {
-        name,
-        problem,
-        others: Vec::new(),
-        all_others: false,
-    }))
-}
-
-/// Copies the readable part; a read error is a finding, a write error is returned.
+/// Copies the readable part of an entry of which the beginning was read. A read error is a finding, a write error is
+/// returned.
 fn copy(
-    from: &mut dyn Read,
-    out: &mut File,
+    begin: &[u8],
+    rest: &mut dyn Read,
     size: u64,
-    unpack: &Unpack<'_>,
-) -> io::Result<Option<String>> {
+    (out, unpack): (&mut File, &Unpack<'_>),
+) -> Result<Option<String>, SourceError> {
+    let mut from = begin.chain(rest);
     let mut buffer = vec![0; BUFFER];
     let mut done = 0;
     loop {
-        unpack.step(done, size)?;
+        unpack
+            .step(done, size)
+            .map_err(|error| unpack.error(error))?;
         match from.read(&mut buffer) {
             Ok(0) => {
                 let missing =
@@ -146,7 +182,8 @@ fn copy(
                 return Ok(missing);
             }
             Ok(count) => {
-                out.write_all(&buffer[..count])?;
+                let written = out.write_all(&buffer[..count]);
+                written.map_err(|error| unpack.error(error))?;
                 done += count as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

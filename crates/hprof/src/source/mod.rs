@@ -90,6 +90,9 @@ pub enum SourceError {
     /// An archive of this format, with this number of entries, none of which is a dump.
     #[error("the {0} archive has no HPROF dump in it ({1} entries)")]
     EmptyArchive(&'static str, usize),
+    /// An archive with this number of dumps, and the number of the one that was requested.
+    #[error("the archive has {0} dumps, so there is no #{1}")]
+    NoEntry(usize, usize),
     /// The archive of this format is itself damaged.
     #[error("the {0} archive cannot be read: {1}")]
     Archive(&'static str, String),
@@ -102,11 +105,17 @@ pub struct Unpack<'a> {
     pub dir: Option<&'a Path>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
+    /// Which dump of an archive with several, from 1; 0 takes the first.
+    pub dump: u32,
     /// Progress and cancellation.
     pub control: Control<'a>,
 }
 
 impl Unpack<'_> {
+    fn dump_number(&self) -> usize {
+        self.dump.max(1) as usize
+    }
+
     fn file(&self) -> Result<File, SourceError> {
         let dir = self.dir.map_or_else(std::env::temp_dir, Path::to_owned);
         tempfile::tempfile_in(dir).map_err(|e| self.error(e))
@@ -140,6 +149,16 @@ pub struct Source {
     packing: Packing,
     diagnostics: Diagnostics,
     packed_len: u64,
+    is_one_of_several: bool,
+}
+
+/// The file and the number of `heap.hprof#2`, which is the second dump of a file, unless a file of that name exists.
+pub fn split_number(path: &Path) -> (&Path, Option<u32>) {
+    let split = path.to_str().and_then(|text| text.rsplit_once('#'));
+    match split.map(|(file, number)| (file, number.parse())) {
+        Some((file, Ok(number))) if number > 0 && !path.exists() => (Path::new(file), Some(number)),
+        _ => (path, None),
+    }
 }
 
 /// The first bytes of every dump.
@@ -245,6 +264,7 @@ impl Source {
                 packing,
                 diagnostics: report.diagnostics,
                 packed_len,
+                is_one_of_several: false,
             });
         }
         if let Some(format) = Format::of(packed.bytes()) {
@@ -255,6 +275,7 @@ impl Source {
             packing: Packing::Plain,
             diagnostics: Diagnostics::default(),
             packed_len,
+            is_one_of_several: false,
         })
     }
 
@@ -269,11 +290,16 @@ impl Source {
         let entry = extract(data, &mut file, unpack)?;
         let inner = Mapped::file(&file).map_err(|e| unpack.error(e))?;
         let mut source = Self::from_stream(inner, unpack)?;
-        if !entry.others.is_empty() {
+        source.is_one_of_several = !entry.others.is_empty();
+        if source.is_one_of_several {
             let count = match entry.all_others {
                 true => format!("{} dumps", entry.others.len() + 1),
                 false => "more than one dump".to_owned(),
             };
+            let others = entry
+                .others
+                .iter()
+                .map(|(number, name)| format!("#{number} is {name}"));
             source.diagnostics.push(Diagnostic::new(
                 DamageKind::Note,
                 0,
@@ -281,9 +307,10 @@ impl Source {
                 "",
                 "",
                 format!(
-                    "the archive has {count}; only the first, {}, is used, extract another one to open it: {}",
+                    "the archive has {count}; this is #{}, {}; FILE{}",
+                    entry.number,
                     entry.name,
-                    entry.others.join(", ")
+                    others.collect::<Vec<_>>().join(", FILE")
                 ),
             ));
         }
@@ -318,6 +345,7 @@ impl Source {
             },
             diagnostics: Diagnostics::default(),
             packed_len: packed.bytes().len() as u64,
+            is_one_of_several: false,
         };
         if let Some(problem) = problem {
             source.diagnostics.push(Diagnostic::new(
@@ -359,6 +387,11 @@ impl Source {
     /// How it was packed.
     pub fn packing(&self) -> &Packing {
         &self.packing
+    }
+
+    /// Whether it is from an archive with several dumps, of which [`Unpack::dump`] has selected it.
+    pub fn is_one_of_several(&self) -> bool {
+        self.is_one_of_several
     }
 
     /// Damage of the container.
