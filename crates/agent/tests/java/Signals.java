@@ -4,6 +4,7 @@ import java.lang.management.*;
 /** Handles SIGPROF itself, raises it and uses CPU time as the lines on standard input say. Ends with code 3. */
 public class Signals {
     static native void install(boolean wantsOrigin);
+    static native void passOn();
     static native void raise();
     static native int caught();
 
@@ -18,11 +19,12 @@ public class Signals {
 
     public static void main(String[] args) throws Exception {
         System.load(args[0]);
-        install(args[1].equals("origin"));
+        if (args[1].equals("passing")) passOn(); else install(args[1].equals("origin"));
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         System.out.println("ready");
         for (String line; (line = lines.readLine()) != null; ) {
             switch (line) {
+                case "again": passOn(); break;
                 case "spin": if (spin() == 1) return; break;
                 case "raise": for (int i = 0; i < 5; i++) raise(); break;
                 case "caught": System.out.println("caught " + caught()); break;

@@ -75,7 +75,7 @@ impl Anchors {
             }
             let may_write = read::<i32>(thread + self.state)? == self.in_vm;
             let below: usize = read(sp.checked_sub(WORD)?)?;
-            if !may_write || !sp.is_multiple_of(WORD) || !code.contains(below) {
+            if !may_write || !sp.is_multiple_of(WORD) || !code.is_safe(below) {
                 return None;
             }
             let found = with(instruction, below, &mut body);

@@ -28,14 +28,17 @@ struct Layout {
     high: usize,
     segments: usize,
     segment_bits: usize,
-    /// The size of a block's header, which precedes the code.
+    /// The size of a block's header, which precedes the code, and in it the flag of a block in use.
     header: usize,
+    used: usize,
     /// In a piece of code.
     name: usize,
     size: usize,
     code: CodeBegin,
     complete: Complete,
     frame: usize,
+    /// In a compiled method, if the VM's tables have it.
+    state: Option<usize>,
 }
 
 /// The field with the offset of the first instruction at which a frame is complete.
@@ -68,15 +71,17 @@ pub(super) enum Kind {
     Method,
     /// The interpreter, whose frames are those of methods.
     Interpreter,
-    /// Code without a frame that jumps to a method: adapters of arguments, and stubs of interface and virtual calls.
+    /// Code without a frame that jumps to a method: adapters of arguments, stubs of interface and virtual calls, and the
+    /// methods that call a method handle's target.
     Jump,
     /// Another routine of the VM.
     Routine,
 }
 
 /// The first bytes of the names of code, which are constants in the VM's library.
-const NAMES: [(&[u8; 8], Kind); 4] = [
+const NAMES: [(&[u8; 8], Kind); 5] = [
     (b"nmethod\0", Kind::Method),
+    (b"native n", Kind::Method),
     (b"Interpre", Kind::Interpreter),
     (b"I2C/C2I ", Kind::Jump),
     (b"vtable c", Kind::Jump),
@@ -86,6 +91,8 @@ const NAMES: [(&[u8; 8], Kind); 4] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) kind: Kind,
+    /// Whether it is a compiled method, which is freed at some time, with or without a frame.
+    pub(super) is_compiled: bool,
     /// Its structure.
     pub(super) structure: usize,
     /// The first instruction, and the end of the memory.
@@ -103,6 +110,8 @@ const FREE: u8 = 0xff;
 const NEVER: i16 = -1;
 /// Where routines had such a mark, which was removed.
 static UNMARKED: [AtomicUsize; 128] = [const { AtomicUsize::new(0) }; 128];
+/// The states of compiled methods that may be called or are about to be: no version of the VM frees them.
+const LIVE: std::ops::RangeInclusive<i8> = 0..=1;
 /// The most steps to the begin of a block.
 const MOST_STEPS: usize = 1 << 12;
 
@@ -141,6 +150,20 @@ impl CodeCache {
     /// Whether an address is in the cache.
     pub(super) fn contains(&self, address: usize) -> bool {
         self.range.contains(&address)
+    }
+
+    /// Whether AsyncGetCallTrace may be called for an address that may be wrong: it is in code that the VM uses. A VM
+    /// before JDK 20 ends the process when it finds a method there that is about to be freed.
+    pub(super) fn is_safe(&self, address: usize) -> bool {
+        let Some(code) = self.code_at(address) else {
+            return false;
+        };
+        let is_inside = (code.begin..code.end).contains(&address);
+        let state = self.layout.state.filter(|_| code.is_compiled);
+        // SAFETY: a field of a compiled method.
+        let state = state.and_then(|place| unsafe { read::<i8>(code.structure + place) });
+        // Adapters and routines are not freed.
+        is_inside && (!code.is_compiled || state.is_some_and(|state| LIVE.contains(&state)))
     }
 
     /// Removes the mark of the routine at this address that its frame is never complete; false if it had none. A
@@ -182,7 +205,7 @@ impl CodeCache {
         }
     }
 
-    /// The code at an address where a thread is, or to which it returns: only such code is not freed meanwhile.
+    /// The code at an address. Unless a thread is there or returns there, it may be freed meanwhile.
     pub(super) fn code_at(&self, address: usize) -> Option<Code> {
         if !self.contains(address) {
             return None;
@@ -203,7 +226,11 @@ impl CodeCache {
             for _ in 0..MOST_STEPS {
                 match read::<u8>(segments + segment)? {
                     FREE => return None,
-                    0 => return self.code(low + (segment << bits) + layout.header),
+                    0 => {
+                        let block = low + (segment << bits);
+                        let is_used = read::<u8>(block + layout.used)? != 0;
+                        return self.code(block + layout.header).filter(|_| is_used);
+                    }
                     back => segment = segment.checked_sub(back.into())?,
                 }
             }
@@ -230,13 +257,20 @@ impl CodeCache {
             };
             // Of four bytes these are the lower ones; negative if it is never complete.
             let complete = read::<i16>(at + layout.complete.place)?;
+            let kind = known.map_or(Kind::Routine, |(_, kind)| *kind);
+            let is_compiled = kind == Kind::Method;
+            let words = number(layout.frame).unwrap_or(0);
             Some(Code {
-                kind: known.map_or(Kind::Routine, |(_, kind)| *kind),
+                kind: match is_compiled && words < 2 {
+                    true => Kind::Jump,
+                    false => kind,
+                },
+                is_compiled,
                 structure: at,
                 begin,
                 end: at + number(layout.size)?,
                 complete: begin.saturating_add(usize::try_from(complete).unwrap_or(0)),
-                words: number(layout.frame).unwrap_or(0),
+                words,
             })
         }
     }
@@ -272,6 +306,8 @@ impl Layout {
             segments: heap("_segmap")? + space("_low")?,
             segment_bits: heap("_log2_segment_size")?,
             header: structs.size("HeapBlock")?,
+            used: structs.offset(&["HeapBlock"], "_header")?
+                + structs.offset(&["HeapBlock::Header"], "_used")?,
             name: code("_name")?,
             size: code("_size")?,
             code: begin,
@@ -280,6 +316,7 @@ impl Layout {
                 is_wide: structs.type_of(&["CodeBlob"], "_frame_complete_offset")? == "int",
             },
             frame: code("_frame_size")?,
+            state: structs.offset(&["nmethod"], "_state"),
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::cpu::anchors::Anchors;
 use crate::cpu::code_cache::CodeCache;
 use crate::cpu::native_walk::Walker;
 use crate::cpu::registers::Registers;
-use crate::cpu::slots::{CallFrame, MOST_ADDRESSES};
+use crate::cpu::slots::CallFrame;
 use crate::cpu::{fault_guard, partial_frames};
 use crate::vm::vm_structs::exported_symbol;
 
@@ -161,14 +161,13 @@ impl JavaFrames {
         }
         let caller = match native {
             Caller::Known(caller) => caller,
-            Caller::Unknown => self.walker.as_ref().and_then(|walker| {
-                // SAFETY: the caller's promise.
-                unsafe { walker.walk(context, &mut [0; MOST_ADDRESSES]) }.caller
-            }),
+            // SAFETY: the caller's promise.
+            Caller::Unknown => unsafe { self.walker.as_ref()?.caller(context) },
         }?;
         // SAFETY: as above.
         let below = unsafe { partial_frames::callers(self.code, caller, false) };
-        let mut callers = std::iter::once(caller).chain(below);
+        let at_call = Some(caller).filter(|caller| self.code.is_safe(caller.pc));
+        let mut callers = at_call.into_iter().chain(below);
         // SAFETY: as above.
         callers.find_map(|caller| found(unsafe { caller.within(context, &mut ask) }))
     }

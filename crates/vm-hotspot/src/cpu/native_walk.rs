@@ -10,11 +10,15 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 
 use crate::cpu::code_cache::CodeCache;
 use crate::cpu::registers::{Registers, link_register};
+use crate::cpu::slots::MOST_ADDRESSES;
 use crate::cpu::unwind_rules::{Base, Rule};
 use crate::cpu::unwind_tables::rule_for;
+use crate::native::objects::range_of;
+use crate::vm::vm_structs::exported_symbol;
 
 /// The most bytes between two frames.
 const MOST_BETWEEN: usize = 256 << 10;
@@ -27,8 +31,40 @@ const CODE: Range<usize> = 0x1000..0x7fff_ffff_ffff_f000;
 /// What a walk needs.
 #[derive(Debug)]
 pub(super) struct Walker {
-    memory: File,
+    memory: &'static File,
     code: &'static CodeCache,
+    /// The libraries from which frame pointers lead to compiled code: see [`linked`].
+    linked: Vec<Range<usize>>,
+}
+
+/// This process's memory, read through the system: unmapped addresses cause no fault. It is opened once and stays
+/// open, because a signal handler may read it at any time. Not for signal handlers until it is open.
+///
+/// # Errors
+/// When the process cannot read its own memory through the system.
+pub(super) fn own_memory() -> io::Result<&'static File> {
+    static MEMORY: OnceLock<File> = OnceLock::new();
+    if let Some(memory) = MEMORY.get() {
+        return Ok(memory);
+    }
+    let opened = File::open("/proc/self/mem")?;
+    Ok(MEMORY.get_or_init(|| opened))
+}
+
+/// The libraries that compiled code calls without a note, directly or through each other: the VM's library, which keeps
+/// frame pointers, and those of the system, whose short functions leave the register alone. Code of other libraries
+/// may use the register for anything.
+fn linked() -> Vec<Range<usize>> {
+    let of_vm = exported_symbol(c"gHotSpotVMStructs") as usize;
+    // SAFETY: takes nothing and cannot fail.
+    let of_kernel = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize;
+    let of_system = [libc::getpid as *const (), libc::pthread_self as *const ()];
+    let mut all = vec![of_vm, of_kernel];
+    all.extend(of_system.map(|function| function as usize));
+    let ranges = all.into_iter().map(range_of);
+    let mut ranges: Vec<_> = ranges.map(|(begin, end)| begin..end).collect();
+    ranges.retain(|range| !range.is_empty());
+    ranges
 }
 
 /// What a walk has found.
@@ -132,8 +168,9 @@ impl Walker {
     /// When the process cannot read its own memory through the system.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
-            memory: File::open("/proc/self/mem")?,
+            memory: own_memory()?,
             code: CodeCache::of_vm(),
+            linked: linked(),
         })
     }
 
@@ -157,6 +194,20 @@ impl Walker {
         // SAFETY: the caller's promise.
         let (start, link) = unsafe { (Registers::of(context), link_register(context)) };
         self.walk_from(start, link, frames)
+    }
+
+    /// The registers where the VM's own code has called the native code of the interrupted thread, by frame pointers
+    /// alone; `None` if a frame between them is of a library that may have none.
+    ///
+    /// # Safety
+    /// `context` is what the system has given to a signal handler.
+    pub(super) unsafe fn caller(&self, context: *const c_void) -> Option<Registers> {
+        let frames = &mut [0; MOST_ADDRESSES];
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.walk(context, frames) };
+        let is_linked = |pc: &usize| self.linked.iter().any(|range| range.contains(&(pc - 1)));
+        let are_linked = frames[..found.count].iter().all(is_linked);
+        found.caller.filter(|_| are_linked)
     }
 
     fn walk_from(&self, start: Registers, link: Option<usize>, frames: &mut [usize]) -> Found {

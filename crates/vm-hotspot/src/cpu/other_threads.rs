@@ -52,12 +52,20 @@ struct Other {
 }
 
 /// These threads by the system's numbers.
+#[derive(Debug, Default)]
+struct All {
+    threads: BTreeMap<u32, Other>,
+    /// No thread gets a timer any more.
+    is_closed: bool,
+}
+
+/// The threads that run no Java code.
 #[derive(Debug)]
-pub(crate) struct OtherThreads(Mutex<BTreeMap<u32, Other>>);
+pub(crate) struct OtherThreads(Mutex<All>);
 
 impl Default for OtherThreads {
     fn default() -> Self {
-        Self(Mutex::new(Rank::OtherThreads, BTreeMap::new()))
+        Self(Mutex::new(Rank::OtherThreads, All::default()))
     }
 }
 
@@ -78,6 +86,10 @@ impl OtherThreads {
         running.sort_unstable();
         let own = OWN_THREADS.lock().clone();
         let mut all = self.0.lock();
+        if all.is_closed {
+            return 0;
+        }
+        let all = &mut all.threads;
         all.retain(|tid, _| running.binary_search(tid).is_ok());
         let mut refused = 0;
         for tid in running {
@@ -106,7 +118,7 @@ impl OtherThreads {
     pub(crate) fn name(&self, tid: u32) -> String {
         let mut all = self.0.lock();
         // A thread that runs Java code at other times has no timer here.
-        let thread = all.entry(tid).or_insert(Other {
+        let thread = all.threads.entry(tid).or_insert(Other {
             clock: None,
             name: None,
         });
@@ -122,7 +134,11 @@ impl OtherThreads {
     /// Sets the period of all timers.
     pub(crate) fn signal_every(&self, period: Duration) {
         let all = self.0.lock();
-        for clock in all.values().filter_map(|thread| thread.clock.as_ref()) {
+        let clocks = all
+            .threads
+            .values()
+            .filter_map(|thread| thread.clock.as_ref());
+        for clock in clocks {
             // One of a thread that has just ended is refused.
             let _ = clock.set(period);
         }
@@ -130,12 +146,15 @@ impl OtherThreads {
 
     /// Deletes the timer of a thread, which runs Java code.
     pub(crate) fn disarm(&self, tid: u32) {
-        drop(self.0.lock().remove(&tid));
+        drop(self.0.lock().threads.remove(&tid));
     }
 
-    /// Deletes all timers.
-    pub(crate) fn disarm_all(&self) {
-        self.0.lock().clear();
+    /// Deletes all timers; no thread gets another one.
+    pub(crate) fn close(&self) {
+        *self.0.lock() = All {
+            is_closed: true,
+            ..All::default()
+        };
     }
 }
 
@@ -209,9 +228,11 @@ mod tests {
         assert!(count() > 1, "the system counts threads");
         // It begins to run Java code.
         others.look(never, |_| true);
-        assert!(others.0.lock().is_empty());
+        assert!(others.0.lock().threads.is_empty());
+        others.close();
+        assert_eq!(others.look(never, |known| known != tid), 0);
+        assert!(others.0.lock().threads.is_empty(), "no timer after the end");
         let _ = end.send(());
         let _ = thread.expect("spawned").join();
-        others.disarm_all();
     }
 }

@@ -101,7 +101,7 @@ pub(super) unsafe fn callers(
     let is_linked = linked.contains(&now.fp) && now.fp.is_multiple_of(WORD);
     let linked = with_frame.filter(|_| is_linked).map(|_| above(now.fp));
     let all = [at_end, by_size, linked].into_iter().flatten();
-    all.filter(|caller| cache.contains(caller.pc))
+    all.filter(|caller| cache.is_safe(caller.pc))
 }
 
 /// `push rbp`, `pop rbp` and `ret`.
@@ -250,6 +250,7 @@ mod tests {
         let begin = instructions.as_ptr() as usize;
         let code = Code {
             kind: Kind::Method,
+            is_compiled: true,
             structure: 0,
             begin,
             end: begin + instructions.len(),

@@ -218,9 +218,10 @@ impl Sampler {
         }
     }
 
-    /// Deletes all timers, including those of threads that continue.
-    pub(crate) fn disarm_all(&self) {
-        self.timers.disarm_all();
+    /// After the last report: deletes all timers, including those of threads that continue, and releases memory.
+    pub(crate) fn leave(&self) {
+        self.timers.close();
+        *self.draining.lock() = KernelNames::default();
     }
 
     /// The sampling thread.
@@ -471,7 +472,8 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the system gives the signal to a handler that was installed with SA_SIGINFO.
     let Some(cause) = (unsafe { timers::cause_of(info) }) else {
-        return pass_on(signal, info, context);
+        // SAFETY: the system's description of this signal, which only this thread uses.
+        return unsafe { pass_on(signal, info, context) };
     };
     if let Cause::Turn(turn) = cause {
         turn.came();
@@ -507,13 +509,37 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
     unsafe { *libc::__errno_location() = errno };
 }
 
+/// The number in a signal that is being passed on, in a field that the system does not use on Linux.
+const PASSED_ON: i32 = 0x7e9e;
+
 /// Passes a signal to the program's previous handler. Without one it is ignored, because a timer of an agent that no
-/// longer exists may have sent it.
-fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+/// longer exists may have sent it. A signal that comes back is ignored, too: the previous handler may have been
+/// installed once more, and then passes signals to this one.
+///
+/// # Safety
+/// As of a signal handler.
+unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: null, or leaked by `install_handler`.
-    let Some(before) = (unsafe { BEFORE.load(Ordering::Acquire).as_ref() }) else {
+    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    // SAFETY: the caller's promise.
+    let number = unsafe { (*info).si_errno };
+    let Some(before) = before.filter(|_| number != PASSED_ON) else {
         return;
     };
+    // SAFETY: as above.
+    unsafe { (*info).si_errno = PASSED_ON };
+    call_handler(before, signal, info, context);
+    // SAFETY: as above.
+    unsafe { (*info).si_errno = number };
+}
+
+/// Calls the handler of an action, if it has one.
+fn call_handler(
+    before: &libc::sigaction,
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut c_void,
+) {
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {}
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
@@ -565,7 +591,9 @@ fn install_handler() -> bool {
     unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = ours;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // Programs whose threads have small stacks use another stack for signals.
+        let stack = before.sa_flags & libc::SA_ONSTACK;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | stack;
         libc::sigemptyset(&raw mut action.sa_mask);
         libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut()) == 0
     }

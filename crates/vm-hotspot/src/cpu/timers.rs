@@ -18,6 +18,7 @@ use vmpi::ThreadId;
 
 use crate::cpu::clocks::{Clock, Mark, Timer, has_ended};
 use crate::cpu::kernel_events;
+use crate::cpu::native_walk::own_memory;
 use crate::cpu::other_threads::OtherThreads;
 use crate::vm::vm_structs::VmStructs;
 
@@ -46,6 +47,8 @@ struct AllArmed {
     /// Flags of [`PENDING`] of ended threads, for reuse, and how many were ever given.
     free: Vec<&'static AtomicBool>,
     given: usize,
+    /// No thread gets a timer any more.
+    is_closed: bool,
 }
 
 impl AllArmed {
@@ -136,7 +139,7 @@ impl Timers {
     /// Gives a thread a timer unless it has one.
     pub(crate) fn arm(&self, tid: u32, number: u32) {
         let mut armed = self.armed.lock();
-        if armed.timers.contains_key(&tid) {
+        if armed.is_closed || armed.timers.contains_key(&tid) {
             return;
         }
         match Clock::arm(self.period(), tid, Mark::Program, self.wants_events) {
@@ -188,10 +191,12 @@ impl Timers {
         self.ended.lock().clear();
     }
 
-    /// Deletes all timers.
-    pub(crate) fn disarm_all(&self) {
-        self.others.disarm_all();
-        self.armed.lock().timers.clear();
+    /// Deletes all timers; no thread gets another one.
+    pub(crate) fn close(&self) {
+        self.others.close();
+        let mut armed = self.armed.lock();
+        armed.timers.clear();
+        armed.is_closed = true;
     }
 
     /// Gives the next threads their turn, at most `most`: calls `signal` with the tid of each and the microseconds
@@ -235,9 +240,8 @@ impl Timers {
 /// Reads tids of threads from the VM: the Java object of a thread has the address of the VM's `JavaThread`, which has
 /// the address of its `OSThread`, which has the tid.
 pub(crate) struct SystemNumbers {
-    /// Memory of this process, read through the system: a thread may just have ended, and reading unmapped memory this
-    /// way causes no fault.
-    memory: File,
+    /// Memory of this process: a thread may just have ended, and its memory may be unmapped.
+    memory: &'static File,
     /// Field `eetop` of `java.lang.Thread`.
     address: FieldPtr,
     os_thread: u64,
@@ -250,7 +254,7 @@ impl SystemNumbers {
         let structs = VmStructs::load()?;
         let thread = jni.find_class("java/lang/Thread").ok()?;
         Some(Self {
-            memory: File::open("/proc/self/mem").ok()?,
+            memory: own_memory().ok()?,
             address: jni.field(thread, "eetop", "J").ok()?,
             os_thread: structs.offset(&["JavaThread", "Thread"], "_osthread")? as u64,
             number: structs.offset(&["OSThread"], "_thread_id")? as u64,

@@ -12,6 +12,7 @@ use locks::{Mutex, Rank};
 use object::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef, SegmentFlags};
 use vmpi::Memory;
 
+use crate::cpu::native_walk::own_memory;
 use crate::cpu::unwind_rules::{Row, Rule, rows_of, rule_at};
 
 /// The most libraries with rules.
@@ -102,7 +103,7 @@ impl Mapped {
             return self.read_in(&parts, with_rules);
         }
         let mut bytes = vec![0; self.end - self.begin];
-        let memory = File::open("/proc/self/mem").ok()?;
+        let memory = own_memory().ok()?;
         memory.read_exact_at(&mut bytes, self.begin as u64).ok()?;
         self.read_in(&*bytes, with_rules)
     }

@@ -91,9 +91,6 @@ impl HotSpot {
     /// Releases everything that keeps objects of the program alive, and most memory.
     fn leave(&self, env: Env<Live>, jni: Jni) {
         drop(self.profiler.lock().take());
-        if let Some(sampler) = self.sampler.get() {
-            sampler.disarm_all();
-        }
         if let Some(tracker) = self.tracker()
             && let Err(error) = self.count_no_more(jni, tracker)
         {

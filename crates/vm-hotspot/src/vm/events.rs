@@ -138,6 +138,9 @@ impl Agent for HotSpot {
             if let Some(host) = self.host() {
                 host.end(jni);
             }
+            if let Some(sampler) = self.sampler.get() {
+                sampler.leave();
+            }
             crate::native::stop();
         });
     }
