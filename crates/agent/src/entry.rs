@@ -187,8 +187,8 @@ fn run(java: JavaVm, options: Options, output: Output) -> Result<&'static HotSpo
 fn refuse(fault: &Fault, text: &str) -> i32 {
     let place = match fault {
         Fault::Options(_) => place::OPTIONS,
-        Fault::Start(StartError::ProfileFile(_)) => place::FILE,
-        Fault::Start(StartError::TempHeapFile(_)) => place::TEMPORARY,
+        Fault::Start(StartError::ProfileFile(..)) => place::FILE,
+        Fault::Start(StartError::TempHeapFile(..)) => place::TEMPORARY,
         Fault::Start(StartError::LoadedTwice) => place::TWICE,
         Fault::Start(_) | Fault::Vm(_) => place::CONNECT,
     };
@@ -202,6 +202,10 @@ fn refuse(fault: &Fault, text: &str) -> i32 {
             Fault::Vm(_) => {}
         }
     }
+    let fault = match fault {
+        Fault::Start(error) => error.with_reason(),
+        fault => fault.to_string(),
+    };
     process::note(&format!("{fault}; the program runs unprofiled"));
     JNI_OK
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_core::options::{Format, Options, StartError, Target, USUAL_EVENT_FILE, unique_name};
+use agent_core::options::{Format, Options, StartError, Target, USUAL_EVENT_FILE};
 use vm_hotspot::host::{HostSetup, Sink};
 
 use crate::collector;
@@ -17,7 +17,9 @@ pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, Sta
     let (sink, place) = match &events.target {
         Target::File(name) => {
             let name = free_name(options, name);
-            let refused = |_| StartError::ProfileFile(name.clone());
+            let refused = |error: std::io::Error| {
+                StartError::ProfileFile(name.clone(), Some(error.to_string()))
+            };
             let (file, name) = file::create(&name, Format::Binary).map_err(refused)?;
             let place = named(&name);
             let file = Named::new(file, place.clone(), true);
@@ -51,8 +53,8 @@ pub(crate) fn open(options: &Options) -> Result<Option<(HostSetup, String)>, Sta
 /// Returns another name if a file has this one, unless the options name it and allow the file to be replaced.
 fn free_name(options: &Options, name: &str) -> String {
     let may_replace = options.output.force && name != USUAL_EVENT_FILE;
-    match may_replace || !Path::new(name).exists() {
+    match may_replace {
         true => name.to_owned(),
-        false => unique_name(name, Format::Binary, std::process::id()),
+        false => file::free_name(name, Format::Binary),
     }
 }

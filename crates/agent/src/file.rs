@@ -76,6 +76,13 @@ pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
     Err(ErrorKind::ResourceBusy.into())
 }
 
+/// The first of these names that no file has.
+pub(crate) fn free_name(name: &str, format: Format) -> String {
+    let is_free = |one: &String| !Path::new(one).exists();
+    let free = names(name, format).find(is_free);
+    free.unwrap_or_else(|| name.to_owned())
+}
+
 /// The names to try: `NAME`, `NAME.PID`, `NAME.PID.2` for the second recording of this process that needs one, and so on.
 fn names(name: &str, format: Format) -> impl Iterator<Item = String> {
     let own = unique_name(name, format, std::process::id());
@@ -183,6 +190,24 @@ mod tests {
             let expected = folder.path().join(expected).display().to_string();
             assert_eq!(files[3].1, expected);
         }
+    }
+
+    #[test]
+    fn a_recording_that_must_keep_files_keeps_those_of_earlier_recordings_of_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("java.hprof").display().to_string();
+        let mut names = BTreeSet::new();
+        for _ in 0..4 {
+            let free = free_name(&name, Format::Binary);
+            let (mut file, at) = create(&free, Format::Binary).unwrap();
+            file.write_all(b"whole").unwrap();
+            names.insert(at);
+        }
+        let all = fs::read_dir(folder.path()).unwrap();
+        let sizes: Vec<u64> = all
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .collect();
+        assert_eq!((names.len(), sizes), (4, vec![5; 4]));
     }
 
     #[test]

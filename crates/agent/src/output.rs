@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agent_core::options::{
     Format, Keep, Mode, Options, Patterns, StartError, Target, WhenExhausted, expand,
-    temporary_name, unique_name,
+    temporary_name,
 };
 use agent_core::series::Series;
 use vm_hotspot::host::HostSetup;
@@ -78,17 +78,20 @@ fn open_profile(options: &Options) -> Result<Output, StartError> {
 fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     if let Some(series) = &options.series {
         return begin_file(&series_of(name, series.keep), memory(options))
-            .map_err(|_| StartError::ProfileFile(name.to_owned()));
+            .map_err(|error| StartError::ProfileFile(name.to_owned(), Some(error.to_string())));
     }
     let mut name = whole_name(options, name);
-    if !options.output.force && Path::new(&name).exists() {
-        name = unique_name(&name, options.output.format, std::process::id());
+    if !options.output.force {
+        name = file::free_name(&name, options.output.format);
     }
     let created = file::create(&name, options.output.format);
-    let (file, name) = created.map_err(|_| match options.heap.dump {
-        // The original created its temporary file first, and scripts compare its messages.
-        true => StartError::TempHeapFile(format!("{name}.TMP")),
-        false => StartError::ProfileFile(name.clone()),
+    let (file, name) = created.map_err(|error| {
+        let (name, reason) = (name.clone(), Some(error.to_string()));
+        match options.heap.dump {
+            // Scripts compare the messages of the original.
+            true => StartError::TempHeapFile(name, reason),
+            false => StartError::ProfileFile(name, reason),
+        }
     })?;
     let place = named(&name);
     let file = Named::new(file, place.clone(), true);
@@ -133,7 +136,8 @@ fn nowhere(options: &Options, name: &str) -> Result<Output, StartError> {
     let name = whole_name(options, name);
     let folder = folder(Path::new(&name));
     if options.heap.when_exhausted == Some(WhenExhausted::Snapshot) && !folder.is_dir() {
-        return Err(StartError::ProfileFile(name));
+        let reason = format!("there is no folder {}", folder.display());
+        return Err(StartError::ProfileFile(name, Some(reason)));
     }
     Ok(Output {
         writer: Box::new(io::sink()),
@@ -148,7 +152,7 @@ fn nowhere(options: &Options, name: &str) -> Result<Output, StartError> {
 
 fn connect(options: &Options, host: &str, port: i64) -> Result<Output, StartError> {
     if port == 0 {
-        return Err(StartError::ProfileFile("(null)".to_owned()));
+        return Err(StartError::ProfileFile("(null)".to_owned(), None));
     }
     let output = &options.output;
     // The original used the low 16 bits, and printed the port as it was given.

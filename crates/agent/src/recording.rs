@@ -215,7 +215,7 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
         return Err(why.to_owned());
     }
     // If this fails, the current recording continues.
-    let output = output::open(&options).map_err(|error| error.to_string())?;
+    let output = output::open(&options).map_err(|error| error.with_reason())?;
     if before.is_some() {
         end()?;
     }

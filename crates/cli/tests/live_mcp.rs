@@ -76,7 +76,7 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         assert_eq!(state["recording"]["on"], true, "{state}");
         let other = client.fails("live_record", json!({ "mode": "sampled" }));
         assert!(
-            other.contains("records with mode=full") && other.contains("mode=off stops it"),
+            other.contains("records with mode=full") && other.contains("stop it, end this server"),
             "{other}"
         );
         let same = client.call("live_record", json!({}));

@@ -229,7 +229,7 @@ export function commands() {
     h("option", { value: "full" }, "every allocation"), h("option", { value: "sampled:16384" }, "sampled, 16 KiB"),
     h("option", { value: "sampled:65536" }, "sampled, 64 KiB"), h("option", { value: "sampled:524288" }, "sampled, 512 KiB"));
   const record = h("button", { id: "record", onclick: run(() => (recording ? "stop" : "record"), () => {
-    if (recording) return {};
+    if (recording || mode.disabled) return {};
     const [kind, interval] = mode.value.split(":");
     return { mode: kind, interval, native: blocks.value };
   }) }, "Record");

@@ -90,12 +90,12 @@ pub enum StartError {
     /// The collector does not know the secret, or the file of the secret cannot be used.
     #[error("no profile goes to {0}: {1}")]
     Stranger(String, String),
-    /// The output file cannot be created. The name is `(null)` for a `net` whose port is 0.
+    /// The output file cannot be created, with the system's reason. The name is `(null)` for a `net` whose port is 0.
     #[error("can't create profile file: {0}")]
-    ProfileFile(String),
-    /// The temporary heap file cannot be created.
-    #[error("can't create temp heap file: {0}")]
-    TempHeapFile(String),
+    ProfileFile(String, Option<String>),
+    /// The output file of heap dumps cannot be created: the original created a temporary file beside it first.
+    #[error("can't create temp heap file: {0}.TMP")]
+    TempHeapFile(String, Option<String>),
     /// The agent is in this VM already.
     #[error(
         "Cannot load this JVM TI agent twice, check your java command line for duplicate hprof options."
@@ -108,10 +108,21 @@ impl StartError {
     pub fn exit_code(&self) -> i32 {
         match self {
             StartError::Connect { .. }
-            | StartError::ProfileFile(_)
+            | StartError::ProfileFile(..)
             | StartError::Unprotected(_)
             | StartError::Stranger(..) => 1,
-            StartError::TempHeapFile(_) | StartError::LoadedTwice => 9,
+            StartError::TempHeapFile(..) | StartError::LoadedTwice => 9,
+        }
+    }
+
+    /// The message with the system's reason, which the original did not print.
+    pub fn with_reason(&self) -> String {
+        match self {
+            StartError::ProfileFile(name, Some(reason))
+            | StartError::TempHeapFile(name, Some(reason)) => {
+                format!("can't create profile file: {name}: {reason}")
+            }
+            _ => self.to_string(),
         }
     }
 

@@ -448,12 +448,16 @@ impl Watch {
 
     fn command(&mut self, key: char) -> Option<Action> {
         let command = |name, parameters| Some(Action::Command(name, parameters));
-        let connected = self.status.recording.as_ref().is_some_and(|r| r.on);
+        let recording = self.status.recording.as_ref();
+        let is_on = recording.is_some_and(|it| it.on);
+        let is_connected = recording.is_some_and(|it| it.connected);
         match key {
             'g' => command("gc", Vec::new()),
             'd' => command("dump", Vec::new()),
             'w' => command("save", Vec::new()),
-            'r' | 's' if connected => command("stop", Vec::new()),
+            'r' | 's' if is_on => command("stop", Vec::new()),
+            // The agent in the program keeps its mode.
+            'r' | 's' if is_connected => command("record", Vec::new()),
             'r' => command("record", vec![("mode", "full".to_owned())]),
             's' => command("record", vec![("mode", "sampled".to_owned())]),
             _ => {

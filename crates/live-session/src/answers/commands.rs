@@ -15,7 +15,9 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
     match name {
         "gc" => live.force_gc().map_err(failed)?,
         "dump" => return live.dump().map(Some).map_err(failed),
-        "record" => live.start_recording(recording(params)?).map_err(failed)?,
+        "record" => live
+            .start_recording(recording(live, params)?)
+            .map_err(failed)?,
         "stop" => live.stop_recording().map_err(failed)?,
         "mark" => live.mark(
             params
@@ -53,7 +55,20 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
     Ok(None)
 }
 
-fn recording(params: &Params) -> Result<Recording, Fault> {
+/// The recording that the parameters request. The agent that is connected keeps its mode.
+fn recording(live: &Live, params: &Params) -> Result<Recording, Fault> {
+    let running = live.status().borrow().recording.clone();
+    let running = running.filter(|it| it.connected);
+    let running = running.map(|it| it.recording.mode());
+    let mode = match (params.get("mode"), running) {
+        (Some(mode), Some(running)) if mode != running => {
+            return Err(Fault::bad(format!(
+                "mode={mode}: the agent in the program records with mode={running} as long as it is connected; \
+                 mode={running} continues this recording. For mode={mode}, stop it, end this server, and start it again"
+            )));
+        }
+        (mode, running) => mode.or(running),
+    };
     let depth = params
         .number("depth", Recording::DEPTH as usize)?
         .clamp(1, 1024) as u32;
@@ -61,7 +76,7 @@ fn recording(params: &Params) -> Result<Recording, Fault> {
         None | Some("") => None,
         Some(_) => Some(params.number("native", 0)? as u64),
     };
-    match params.get("mode") {
+    match mode {
         None | Some("full") => Ok(Recording::Full { depth, native }),
         Some("sampled") => {
             let interval = params

@@ -88,9 +88,10 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         }
         add(stacks.entry(frames).or_default());
     }
-    let share = |value: u64| match metric {
-        Metric::Samples => Estimate::of_share(value, total),
-        _ => {
+    let period = sampled_period(profile, metric);
+    let share = |value: u64| match period {
+        Some(period) => Estimate::of_share(value / period, total / period),
+        None => {
             let value = if total == 0 {
                 0.0
             } else {
@@ -147,6 +148,18 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
     }
 }
 
+/// What one sample adds to a metric that was sampled; `None` for an exact one.
+fn sampled_period(profile: &Profile, metric: Metric) -> Option<u64> {
+    let samples = profile.samples.as_ref();
+    match metric {
+        Metric::Samples => Some(1),
+        Metric::CpuTime => samples
+            .map(|samples| samples.interval_ns)
+            .filter(|ns| *ns > 0),
+        _ => None,
+    }
+}
+
 /// The answer as text and tables; those of monitors have at most `top` rows.
 pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
     let text = |words: String| Cell::new([Span::Text(words)]);
@@ -155,7 +168,8 @@ pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
         "nanoseconds" => text(format!("{:.1} ms", value as f64 / 1e6)),
         _ => Cell::count(value),
     };
-    let sampled = metric == Metric::Samples;
+    let is_interval = |row: &MethodRow| row.share.low < row.share.high;
+    let sampled = metric == Metric::Samples || answer.methods.iter().any(is_interval);
     let mut columns = vec![number("self"), number("share")];
     if sampled {
         columns.push(number("95 % interval"));

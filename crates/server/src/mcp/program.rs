@@ -66,7 +66,9 @@ fn order(
     let mode = params.get("mode");
     let (name, params) = match (tool.name, mode) {
         (RECORD, Some("off")) => ("stop", Params::default()),
-        (RECORD, mode) => (tool.view, params.clone().with("mode", chosen(live, mode)?)),
+        (RECORD, None) if !is_connected(live) => {
+            (tool.view, params.clone().with("mode", "sampled"))
+        }
         (SAMPLE_CPU, mode) => {
             let on = if mode == Some("off") { "" } else { "1" };
             (tool.view, Params::default().with("on", on))
@@ -100,24 +102,10 @@ fn order(
     Ok(answer)
 }
 
-/// The mode of a recording: that of the connected agent, which cannot change it.
-///
-/// # Errors
-/// When another one is requested.
-fn chosen<'m>(live: &Live, mode: Option<&'m str>) -> Result<&'m str, String> {
-    let status = live.status().borrow().clone();
-    let running = status.recording.as_ref().filter(|it| it.connected);
-    let Some(running) = running.map(|it| it.recording.mode()) else {
-        return Ok(mode.unwrap_or("sampled"));
-    };
-    match mode {
-        Some(other) if other != running => Err(format!(
-            "mode={other}: the agent in the program records with mode={running}, which it keeps as long as it is connected; \
-             mode={running} continues this recording, mode=off stops it. For mode={other}, call live_record with mode=off, end this \
-             server, and start it again"
-        )),
-        _ => Ok(running),
-    }
+/// Whether an agent in the program is connected, which keeps its mode.
+fn is_connected(live: &Live) -> bool {
+    let recording = live.status().borrow().recording.clone();
+    recording.is_some_and(|it| it.connected)
 }
 
 /// The state of the program, with the most recent measurements by name.

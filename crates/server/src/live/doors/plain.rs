@@ -66,13 +66,11 @@ pub(in crate::live) fn index(live: &Live) -> Response {
 fn commands(status: &Status, body: &mut String) {
     button(body, "gc", "Force GC");
     button(body, "dump", "Heap dump");
-    match status
-        .recording
-        .as_ref()
-        .is_some_and(|recording| recording.on)
-    {
-        true => button(body, "stop", "Stop recording"),
-        false => body.push_str(RECORD),
+    match &status.recording {
+        Some(recording) if recording.on => button(body, "stop", "Stop recording"),
+        // The agent in the program keeps its mode.
+        Some(recording) if recording.connected => button(body, "record", "Record"),
+        _ => body.push_str(RECORD),
     }
     let _ = write!(
         body,
