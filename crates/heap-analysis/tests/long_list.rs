@@ -59,6 +59,43 @@ fn paths_to_all_nodes_are_merged_in_a_few_steps_per_node() {
 }
 
 #[test]
+fn a_node_in_the_middle_of_a_doubly_linked_list_has_a_path() {
+    let mut program = Program::new();
+    let node = program.class("Node", &["next", "previous"]);
+    let middle = program.class("Middle", &["next", "previous"]);
+    let nodes: Vec<u64> = (0..NODES)
+        .map(|n| {
+            let class = if n == NODES / 2 { middle } else { node };
+            let none = [Value::Object(0), Value::Object(0)];
+            program.heap.instance(class, &none)
+        })
+        .collect();
+    for pair in nodes.windows(2) {
+        program.heap.set_reference(pair[0], 0, pair[1]);
+        program.heap.set_reference(pair[1], 1, pair[0]);
+    }
+    let ends = [("FIRST", nodes[0]), ("LAST", nodes[nodes.len() - 1])];
+    program.owner("Holder", &ends);
+    let heap = program.open();
+    let class = heap.classes().iter().position(|c| c.name == "Middle");
+    let class = ClassIdx(class.expect("the class") as u32);
+    let objects = Selection::of(&heap, heap.objects_of(class));
+    // Searches end long before they reach an end of the list, and no dominator holds the node directly.
+    let options = MergedOptions {
+        max_paths: usize::MAX,
+        depth: 5,
+        top: 10,
+        exclude: Exclusions::default(),
+        exact: 1000,
+    };
+    let merged = to_objects(&heap, "Middle", &objects, &options, &Control::quiet());
+    let merged = merged.expect("an answer");
+    assert_eq!((merged.followed, merged.without_path), (1, 0));
+    // Below the loader and its list of classes.
+    assert_eq!(merged.nodes[2].object.value.as_deref(), Some("Holder"));
+}
+
+#[test]
 fn a_long_way_to_an_object_shows_both_its_ends() {
     let (heap, [first, last]) = list();
     let at = |id| heap.find(id).expect("an object");

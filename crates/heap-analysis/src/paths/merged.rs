@@ -59,6 +59,8 @@ struct Finder<'h> {
     exact: usize,
     /// True once instances count as holders of their classes.
     widened: bool,
+    /// Objects to which no path leads: all that hold them were visited.
+    without: Selection,
 }
 
 impl<'h> Finder<'h> {
@@ -80,23 +82,20 @@ impl<'h> Finder<'h> {
             visits: 0,
             exact,
             widened: false,
+            without: Selection::none(heap),
         }
     }
 
     /// A path from a root to the target; `None` if there is none. It is the shortest one if that search ends within its
     /// limits.
     fn path(&mut self, target: ObjIdx) -> Result<Option<Route>, HeapError> {
-        if !self.known.contains_key(&target) {
-            self.search(target)?;
-        }
-        if !self.known.contains_key(&target) && self.heap.is_reachable(target) {
-            self.climb(target)?;
-        }
+        self.find(target)?;
         if !self.known.contains_key(&target) && self.heap.is_reachable(target) && !self.widened {
             // A class may be held by its instances alone.
             self.widened = true;
             self.holders.with_instances();
-            self.search(target)?;
+            self.without = Selection::none(self.heap);
+            self.find(target)?;
         }
         if !self.known.contains_key(&target) {
             return Ok(None);
@@ -113,6 +112,71 @@ impl<'h> Finder<'h> {
         }
         path.reverse();
         Ok(Some(Route { path, target }))
+    }
+
+    /// Finds a path to the target: by a search as long as these may be long, then by dominators and a short search. If
+    /// neither ends, any path is taken, so that none is missed: nodes of a long doubly linked list are held by their
+    /// neighbours only.
+    fn find(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+        if self.known.contains_key(&target) || self.without.contains(target) {
+            return Ok(());
+        }
+        let is_exact = self.visits < self.exact;
+        if is_exact && self.search(target, MAX_VISITS.min(self.exact))? {
+            return Ok(());
+        }
+        let chain = self.climb(target)?;
+        let top = chain.last().copied().unwrap_or(target);
+        if !self.search(top, FEW_VISITS)? {
+            self.take_any(top)?;
+        }
+        if let Some((_, distance)) = self.known.get(&top).copied() {
+            self.store(&chain, distance);
+        }
+        Ok(())
+    }
+
+    /// Takes the first path to the target that a search finds which goes up before it goes aside. It remembers one bit for
+    /// each object, where a search for the shortest path would take more memory than the heap has.
+    fn take_any(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+        let mut seen = Selection::of(self.heap, [target]);
+        // From the target to the object that is visited, and what is still to be visited with its place there.
+        let mut way: Vec<ObjIdx> = Vec::new();
+        let mut open = vec![(target, 0)];
+        while let Some((object, place)) = open.pop() {
+            self.pace.step()?;
+            way.truncate(place);
+            way.push(object);
+            if self.roots.contains(object) {
+                self.known.insert(object, (object, 0));
+            }
+            if let Some((_, distance)) = self.known.get(&object).copied() {
+                self.store(&way, distance);
+                return Ok(());
+            }
+            for holder in self.holders.of(object)? {
+                if self.leads_up(holder) && seen.insert(holder) {
+                    open.push((holder, way.len()));
+                }
+            }
+        }
+        seen.iter().for_each(|one| {
+            self.without.insert(one);
+        });
+        Ok(())
+    }
+
+    /// Whether a path may lead through an object.
+    fn leads_up(&self, object: ObjIdx) -> bool {
+        self.heap.is_reachable(object) && !self.without.contains(object)
+    }
+
+    /// Stores the way from an object to one whose path is known, which is that far from its root.
+    fn store(&mut self, way: &[ObjIdx], mut distance: u32) {
+        for pair in way.windows(2).rev() {
+            distance += 1;
+            self.known.insert(pair[0], (pair[1], distance));
+        }
     }
 
     /// The last object on the path of the target that is wanted: the target itself unless it is too far from the root.
@@ -139,10 +203,9 @@ impl<'h> Finder<'h> {
         Ok(at)
     }
 
-    /// Goes up from the target as long as its dominator holds it directly, and starts a search at the last object
-    /// reached. In a tree whose nodes refer to their parents, every search visits half of the nodes; the dominators
-    /// lead up without a search.
-    fn climb(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+    /// Goes up from the target as long as its dominator holds it directly. In a tree whose nodes refer to their parents,
+    /// every search visits half of the nodes; the dominators lead up without a search. Returns the way, from the target on.
+    fn climb(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
         let mut chain = vec![target];
         let mut at = target;
         while !self.known.contains_key(&at) && !self.roots.contains(at) {
@@ -156,31 +219,18 @@ impl<'h> Finder<'h> {
             chain.push(above);
             at = above;
         }
-        if at != target && !self.known.contains_key(&at) {
-            self.search(at)?;
-        }
-        let Some((_, mut distance)) = self.known.get(&at).copied() else {
-            return Ok(());
-        };
-        for pair in chain.windows(2).rev() {
-            distance += 1;
-            self.known.insert(pair[0], (pair[1], distance));
-        }
-        Ok(())
+        Ok(chain)
     }
 
-    fn search(&mut self, target: ObjIdx) -> Result<(), HeapError> {
+    /// Searches a path to the target. The first connection to a known path ends it if the search is not for the shortest
+    /// one. Returns false if it has visited as many objects as it may.
+    fn search(&mut self, target: ObjIdx, limit: usize) -> Result<bool, HeapError> {
         let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([target]);
         let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
         let mut level = vec![target];
         let mut best: Option<(u32, ObjIdx)> = None;
         let mut depth = 0u32;
         let exact = self.visits < self.exact;
-        let limit = if exact {
-            MAX_VISITS.min(self.exact)
-        } else {
-            FEW_VISITS
-        };
         while !level.is_empty() && seen.len() < limit {
             let mut following = Vec::new();
             for object in level {
@@ -197,7 +247,7 @@ impl<'h> Finder<'h> {
                 }
                 self.pace.step()?;
                 for holder in self.holders.of(object)? {
-                    if self.heap.is_reachable(holder) && seen.insert(holder) {
+                    if self.leads_up(holder) && seen.insert(holder) {
                         next.insert(holder, object);
                         following.push(holder);
                     }
@@ -211,7 +261,13 @@ impl<'h> Finder<'h> {
         }
         self.visits += seen.len();
         let Some((_, found)) = best else {
-            return Ok(());
+            let is_whole = seen.len() < limit;
+            if is_whole {
+                seen.into_iter().for_each(|one| {
+                    self.without.insert(one);
+                });
+            }
+            return Ok(is_whole);
         };
         let mut at = found;
         let mut distance = self.known.get(&at).map_or(0, |k| k.1);
@@ -220,7 +276,7 @@ impl<'h> Finder<'h> {
             self.known.insert(*towards_target, (at, distance));
             at = *towards_target;
         }
-        Ok(())
+        Ok(true)
     }
 }
 
