@@ -111,7 +111,7 @@ fn a_second_attach_changes_what_is_recorded() {
         let sentence = "heap option value must be dump|sites|all";
         assert_eq!(
             (code, printed.contains(sentence)),
-            (Some(3), true),
+            (Some(2), true),
             "{printed}"
         );
         std::fs::write(folder.join("old.html"), "earlier").expect("written");
@@ -121,7 +121,7 @@ fn a_second_attach_changes_what_is_recorded() {
         assert_eq!(read(folder, "old.html"), "earlier", "{printed}");
         assert_eq!(
             (code, printed.contains(sentence)),
-            (Some(3), true),
+            (Some(2), true),
             "{printed}"
         );
         make(&["counting", "late"]);
@@ -243,12 +243,16 @@ fn a_signal_to_tenure_run_ends_the_program_and_writes_its_profile() {
         for (is_child, signal, code) in [
             (true, "TERM", 143),
             (true, "INT", 130),
+            // The terminal is closed.
+            (true, "HUP", 129),
             (false, "TERM", 143),
         ] {
             let Some(stage) = stage(lab) else { continue };
             // A test run in the background of a script ignores SIGINT and SIGQUIT, and so would everything that it starts.
             let mut tenure = Command::new("env");
-            tenure.arg("--default-signal=INT,QUIT").arg(&stage.tenure);
+            tenure
+                .arg("--default-signal=INT,QUIT,HUP")
+                .arg(&stage.tenure);
             tenure.current_dir(stage.folder.path());
             tenure.args([
                 "run",
@@ -324,8 +328,9 @@ fn a_refused_recording_fails_and_events_are_recorded_for_a_while() {
             assert!(printed.contains("wrote a.events ("), "{printed}");
             let bytes = std::fs::read(stage.folder.path().join("a.events")).expect("events");
             assert!(bytes.starts_with(b"VMPI\r\n\x1a\n"));
-            let printed = stage.order(lab, &[&pid, "status"]).1;
+            let (code, printed) = stage.order(lab, &[&pid, "status"]);
             assert!(printed.contains("nothing is recorded"), "{printed}");
+            assert_eq!(code, Some(1), "{printed}");
         }
         program.finish("kept 1000");
     }

@@ -1,5 +1,6 @@
 //! How a run ends. The codes are part of the interface (README, manual page).
 
+use crate::output::note;
 use anyhow::Error;
 use heap_graph::HeapError;
 use hprof::source::SourceError;
@@ -78,7 +79,6 @@ pub(crate) fn of_clap(error: &clap::Error) -> u8 {
 
 /// Says an error with its causes, and gives its code. A reader that went away (`| head`) is
 /// success.
-#[expect(clippy::print_stderr, reason = "the one place where errors are said")]
 pub(crate) fn of_error(error: &Error) -> u8 {
     let broken_pipe = error.chain().any(|cause| {
         cause
@@ -90,7 +90,7 @@ pub(crate) fn of_error(error: &Error) -> u8 {
     }
     let hint = running(error);
     let text = format!("{error:#}{}", hint.as_deref().unwrap_or_default());
-    eprintln!("tenure: {}", report::escape::visible(&text));
+    note(&text);
     if hint.is_some() || error.is::<Usage>() {
         return Exit::Usage.code();
     }

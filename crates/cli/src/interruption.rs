@@ -39,7 +39,7 @@ pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// SIGINT, SIGTERM and SIGQUIT as they arrive, for a command that passes signals on.
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT as they arrive, for a command that passes signals on.
 pub(crate) struct Caught(SignalsInfo<WithRawSiginfo>);
 
 /// A signal that has arrived.
@@ -53,7 +53,7 @@ impl Caught {
     /// Catches signals from now on. A signal that this process ignores stays ignored, so that the programs that it starts
     /// ignore it, too.
     pub(crate) fn new() -> io::Result<Caught> {
-        SignalsInfo::new(heeded(&[SIGINT, SIGTERM, SIGQUIT])).map(Caught)
+        SignalsInfo::new(heeded(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])).map(Caught)
     }
 
     /// The signals that have arrived since the last call.
@@ -67,7 +67,7 @@ impl Caught {
 }
 
 /// Those that this process does not ignore: what `nohup` or a script has switched off stays so.
-fn heeded(wanted: &[i32]) -> Vec<i32> {
+pub(crate) fn heeded(wanted: &[i32]) -> Vec<i32> {
     let ignored = ignored();
     let is_heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
     wanted.iter().copied().filter(is_heeded).collect()

@@ -93,7 +93,7 @@ impl OutputFile {
             true => interruption::remove_at_signal(|| part.tempfile_in(folder)),
             false => part.tempfile_in(folder),
         };
-        let part = part.with_context(wrong)?;
+        let part = part.map_err(without_place).with_context(wrong)?;
         Ok(Self::without_name(part, path, force))
     }
 
@@ -261,7 +261,16 @@ pub(crate) fn refuse_early(path: &Path, force: bool) -> Result<()> {
     // The permissions of the folder do not say it for all users and file systems.
     tempfile::tempfile_in(folder_of(path))
         .map(drop)
+        .map_err(without_place)
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The system's error, without the name of a temporary file, which the user has not given.
+fn without_place(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    }
 }
 
 /// The folder of a file.

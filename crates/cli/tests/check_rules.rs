@@ -108,6 +108,43 @@ fn a_limit_adds_to_the_baseline() {
 }
 
 #[test]
+fn the_format_follows_the_extension_of_the_output() {
+    let dir = folder();
+    let at = dir.path();
+    let rules = "[[rule]]\nclass = 'shop.Item'\ncount = 20\n";
+    fs::write(at.join("rules.toml"), rules).expect("the rules");
+    let args = ["check", "a.hprof", "--rules", "rules.toml"];
+    let printed = run(at, &args, 0);
+    assert!(printed.starts_with("The check passed."), "{printed}");
+    for (name, begin) in [
+        ("out.json", "{"),
+        ("out.xml", "<?xml"),
+        ("out.sarif", "{"),
+        ("out.md", "**The check passed.**"),
+        ("out.txt", "The check passed."),
+    ] {
+        run(at, &[&args[..], &["-o", name]].concat(), 0);
+        let text = fs::read_to_string(at.join(name)).expect("the output");
+        assert!(text.starts_with(begin), "{name}: {text}");
+    }
+    let junit = run(
+        at,
+        &[&args[..], &["--format", "junit", "-o", "-"]].concat(),
+        0,
+    );
+    assert!(junit.starts_with("<?xml"), "{junit}");
+    // An error has the name that the user has given, not that of a temporary file.
+    let mut tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    let out = tenure
+        .current_dir(at)
+        .args(args)
+        .args(["-o", "none/out.md"]);
+    let printed = String::from_utf8(out.output().expect("tenure").stderr).expect("text");
+    let expected = "tenure: cannot write none/out.md: No such file or directory (os error 2)\n";
+    assert_eq!(printed, expected);
+}
+
+#[test]
 fn a_refused_suspect_prints_the_signature_that_allows_it() {
     let dir = folder();
     let at = dir.path();

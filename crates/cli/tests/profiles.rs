@@ -235,6 +235,10 @@ fn a_program_keeps_its_exit_code() {
         "true",
     ];
     assert_eq!(tenure(folder.path(), &refused).status.code(), Some(2));
+    // A loaded agent is found by its file name.
+    std::fs::write(folder.path().join("other.so"), "").expect("written");
+    let other = tenure(folder.path(), &["run", "--agent", "other.so", "--", "true"]);
+    assert_eq!(other.status.code(), Some(2), "{}", text(&other.stderr));
 }
 
 #[test]

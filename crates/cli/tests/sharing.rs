@@ -454,6 +454,19 @@ fn a_part_of_a_dump_is_a_dump() {
             ),
             (&2.into(), &0.into())
         );
+        // A table with titles and the line ends of Windows is such a list, and other lines are errors.
+        let ids = ["extract", "heap.hprof", "-", "--ids", "ids.txt", "-q"];
+        let code = |text: &str| {
+            fs::write(at.join("ids.txt"), text).expect("a list");
+            let out = tenure(at, &ids);
+            let printed = String::from_utf8_lossy(&out.stderr).into_owned();
+            (out.status.code(), printed)
+        };
+        let table = format!("object,class\r\n{id},Node\r\n\r\n# no id\r\n{tail:#x}\r\n");
+        assert_eq!(code(&table), (Some(0), String::new()));
+        let (status, printed) = code(&format!("{id}\nNode\n"));
+        assert_eq!(status, Some(2), "{printed}");
+        assert!(printed.contains("ids.txt, line 2: Node: "), "{printed}");
         run(
             at,
             &["extract", "heap.hprof", "none.hprof", "--object", "0x9"],

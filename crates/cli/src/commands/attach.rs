@@ -4,11 +4,12 @@ use super::listen::say;
 use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
+use crate::interruption::heeded;
 use crate::live::agent::{self, joined};
 use crate::live::collect::{Collected, Destination, collect_profile};
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
-use crate::live::record_args::{RecordArgs, store_events};
+use crate::live::record_args::{NOT_TO_STDOUT, RecordArgs, store_events};
 use crate::live::series::{Files, LoopArgs, duration, form_of};
 use crate::output::note;
 use crate::output_file::OutputFile;
@@ -16,7 +17,7 @@ use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::jvm::{self, Jvm};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,8 +91,7 @@ impl Args {
             return list(session);
         };
         if self.output.as_deref() == Some(Path::new("-")) {
-            let why = "a recording is written to a file, not to standard output";
-            return Err(Usage(why.to_owned()).into());
+            return Err(Usage(NOT_TO_STDOUT.to_owned()).into());
         }
         if self.live.live {
             return self.watch(target, session);
@@ -117,6 +117,7 @@ impl Args {
             None => profile.to_owned(),
         };
         let mut words = self.live.limited(&profile);
+        RecordArgs::check_options(&words)?;
         if let Some(path) = &self.what.events {
             let events = self.what.written_there(path, session.global.force)?;
             words = joined(&words, &events);
@@ -149,6 +150,7 @@ impl Args {
             let text = "--duration and -o take no net= or file= in --profile";
             return Err(Usage(text.to_owned()).into());
         }
+        RecordArgs::check_options(&words)?;
         let output = self.output.clone().unwrap_or_else(|| {
             let mut name = super::listen::stem().into_os_string();
             name.push(".hprof.txt");
@@ -250,11 +252,13 @@ const RECORDS: &str = "records ";
 /// What it has if the collector of the recording is lost.
 const DISCONNECTED: &str = "which has disconnected";
 
-/// Ends the recording when the user presses Ctrl-C, unless the returned flag becomes true before.
+/// Ends the recording when the user presses Ctrl-C or closes the terminal, unless the returned flag becomes true before.
 fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
     const STEP: Duration = Duration::from_millis(50);
     let (over, pressed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-    for signal in [SIGINT, SIGTERM] {
+    // A script that starts this command in the background ignores SIGINT for it, and may send it all the same; `nohup`
+    // ignores SIGHUP, which must not end it.
+    for signal in [SIGINT, SIGTERM].into_iter().chain(heeded(&[SIGHUP])) {
         signal_hook::flag::register(signal, Arc::clone(&pressed))?;
     }
     let is_over = Arc::clone(&over);
@@ -334,7 +338,8 @@ fn give(jvm: &Jvm, order: Order, session: &Session) -> Outcome {
     match attach::order(jvm, library, order.text()) {
         Ok(printed) => {
             session.write(format!("{} {printed}\n", jvm.name()).as_bytes())?;
-            Ok(Exit::Ok)
+            let is_idle = order == Order::Status && !printed.starts_with(RECORDS);
+            Ok(if is_idle { Exit::No } else { Exit::Ok })
         }
         Err(error) => {
             let error = anyhow::Error::from(error);

@@ -36,9 +36,9 @@ pub struct Args {
     /// Percent that the heap may be larger than the baseline's, without --rules
     #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
     max_growth: f64,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Output format [default: that of the extension of --output (.json .xml .sarif .md), otherwise text]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -52,6 +52,19 @@ enum Format {
     Sarif,
     Github,
     Md,
+}
+
+impl Format {
+    /// The format that a file with this name has.
+    fn of(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => Self::Json,
+            Some("xml") => Self::Junit,
+            Some("sarif") => Self::Sarif,
+            Some("md") => Self::Md,
+            _ => Self::Text,
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -150,8 +163,9 @@ impl Args {
         let provenance = Provenance::of(heap.summary());
         let file = self.dump.file.to_string_lossy();
         let format = match self.format {
-            Format::Text if session.global.json => Format::Json,
-            format => format,
+            Some(Format::Text) | None if session.global.json => Format::Json,
+            Some(format) => format,
+            None => self.output.as_deref().map_or(Format::Text, Format::of),
         };
         let doc = || say::whole(verdict, &provenance);
         let text = match format {

@@ -9,6 +9,7 @@ use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::share::extract::Extract;
 use heap_graph::{Heap, ObjIdx};
+use report::units::plural;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -30,7 +31,7 @@ pub struct Args {
     /// All objects of this class
     #[arg(long, value_name = "CLASS")]
     class: Vec<String>,
-    /// The object ids in this file, the first word of each line; `-` is standard input
+    /// The object ids in this file, the first word of each line after a line of titles, lines that begin with `#` left out; `-` is standard input
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     ids: Option<PathBuf>,
     /// Only these objects, without those they retain
@@ -57,11 +58,16 @@ impl Args {
             } else {
                 text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             }
-            for line in text.lines() {
-                let word = line.split([' ', '\t', ',', ';']).next().unwrap_or_default();
-                if word.starts_with("0x") || word.starts_with('@') {
-                    list.push(id(word)?);
+            for (line, number) in text.lines().zip(1..) {
+                let mut words = line.trim().split([' ', '\t', ',', ';']);
+                let word = words.next().unwrap_or_default();
+                // Tables of ids, such as the CSV of `tenure objects`, have a line of titles.
+                let is_title = number == 1 && parse_id(word).is_err();
+                if word.is_empty() || word.starts_with('#') || is_title {
+                    continue;
                 }
+                let found = id(word);
+                list.push(found.with_context(|| format!("{}, line {number}", path.display()))?);
             }
         }
         Ok(list)
@@ -90,10 +96,10 @@ impl Args {
         out.file.finish()?;
         if !session.global.quiet {
             note(&format!(
-                "wrote {} ({} bytes): {} objects and all classes",
+                "wrote {} ({} bytes): {} and all classes",
                 self.output.display(),
                 done.bytes,
-                extract.objects()
+                plural(extract.objects(), "object", "objects")
             ));
         }
         finish(session, &source, done)

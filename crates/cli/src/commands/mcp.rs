@@ -1,11 +1,11 @@
 //! `tenure mcp`.
 
+use super::target::refuse_missing;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::page::{Record, keep_recording};
+use crate::live::page::{Record, leave};
 use crate::live::watched::{Watched, record_or_resume};
 use crate::session::Session;
-use heap_graph::HeapError;
 use jvm_observe::jvm;
 use live_session::Live;
 use server::mcp::Subjects;
@@ -47,15 +47,7 @@ impl Args {
                 let why = "standard input is where the client speaks; name a file";
                 return Err(Usage(why.to_owned()).into());
             }
-            // `file#2` is the second dump in a file.
-            let name = file.to_string_lossy();
-            let whole = name
-                .split_once('#')
-                .map_or(name.as_ref(), |(whole, _)| whole);
-            if let Err(error) = std::fs::metadata(file).or_else(|_| std::fs::metadata(whole)) {
-                let what = file.display().to_string();
-                return Err(HeapError::Io { what, error }.into());
-            }
+            refuse_missing(file)?;
         }
         let (options, mapping) = (session.options(), session.mapping()?);
         let program = self.program(session)?;
@@ -63,9 +55,7 @@ impl Args {
         let subjects = Subjects::open(files, &options, mapping.as_ref(), program.clone());
         let served = server::mcp::serve(subjects, io::stdin().lock(), io::stdout());
         if let Some(live) = program {
-            if live.status().borrow().ended {
-                keep_recording(&live);
-            }
+            leave(&live);
             live.close();
         }
         served?;

@@ -42,6 +42,7 @@ pub struct Args {
 impl Args {
     /// Serves until a signal.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        self.dump.refuse_missing()?;
         let file = &self.dump.file;
         let explorer = Explorer::open_renamed(file, session.options(), session.mapping()?);
         if let Some(base) = &self.base {

@@ -8,7 +8,7 @@ use crate::live::agent::{self, joined};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
-use crate::live::record_args::{RecordArgs, store_events};
+use crate::live::record_args::{NOT_TO_STDOUT, RecordArgs, store_events};
 use crate::live::series::{LoopArgs, form_of};
 use crate::live::watched;
 use crate::output::note;
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. SIGTERM and SIGINT are passed on to the program, and its end writes the\nprofile; SIGQUIT is, too, and a JVM prints a thread dump. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's. SIGTERM, SIGINT and SIGHUP are passed on to the program, and its end writes the\nprofile; SIGQUIT is, too, and a JVM prints a thread dump. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -59,6 +59,9 @@ pub struct Args {
 impl Args {
     /// Runs the program.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
+        if self.output.as_deref() == Some(Path::new("-")) {
+            return Err(Usage(NOT_TO_STDOUT.to_owned()).into());
+        }
         if self.live.live {
             return self.run_live(session);
         }
@@ -71,6 +74,7 @@ impl Args {
             let text = "--profile takes neither net= nor file= (use -o)";
             return Err(Usage(text.to_owned()).into());
         }
+        RecordArgs::check_options(&words)?;
         if let Some(files) = &files {
             words = format!("{words},{}", files.option());
         }
@@ -85,7 +89,7 @@ impl Args {
             None if profile.is_some() => refuse_early(&stem, true)?,
             _ => {}
         }
-        let library = agent::find(self.agent.as_deref())?;
+        let library = agent::loadable(self.agent.as_deref())?;
         let (door, events_door) = (Door::to_family()?, Door::to_family()?);
         if profile.is_some() {
             words = joined(&words, &format!("net={}", door.address()));
@@ -162,7 +166,7 @@ impl Args {
         let recording = self.live.recording();
         let option = match recording {
             Some(recording) => {
-                let library = agent::find(self.agent.as_deref())?;
+                let library = agent::loadable(self.agent.as_deref())?;
                 let library = library.to_str().context("the agent's path is not UTF-8")?;
                 Some(format!(
                     "-agentpath:{library}={}",

@@ -5,9 +5,11 @@ use anyhow::Result;
 use clap::Args;
 use heap_analysis::paths::Exclusions;
 use heap_analysis::sets::set::{classes_of, similar_class};
-use heap_graph::{ClassIdx, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Heap, HeapError, ObjIdx};
+use hprof::source::split_number;
 use hprof::{NoObjectId, ObjectId};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// The dump a command is about.
 #[derive(Debug, Args)]
@@ -15,6 +17,28 @@ pub struct Dump {
     /// The dump: a file, `file#2`, or `-` for standard input
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: PathBuf,
+}
+
+impl Dump {
+    /// Refuses a file that does not exist or cannot be read.
+    pub fn refuse_missing(&self) -> Result<()> {
+        match self.file.as_os_str() == "-" {
+            true => Ok(()),
+            false => refuse_missing(&self.file),
+        }
+    }
+}
+
+/// Refuses a dump whose file does not exist; `file#2` is the second dump in a file.
+pub fn refuse_missing(file: &Path) -> Result<()> {
+    let whole = split_number(file).0;
+    match fs::metadata(file).or_else(|_| fs::metadata(whole)) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let what = file.display().to_string();
+            Err(HeapError::Io { what, error }.into())
+        }
+    }
 }
 
 /// Reads an object id as answers print it: `0x7f00` or `@7f00`.

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::page::{Record, keep_recording, size};
+use crate::live::page::{Record, leave, size};
 use crate::live::watched::{Watched, record_or_resume};
 use crate::session::Session;
 use crate::watch;
@@ -55,9 +55,7 @@ impl Args {
         let live = watched.watch(self.dumps.as_deref(), self.source.clone(), session)?;
         record_or_resume(&live, recording);
         let shown = watch::run(&live, session.look.color);
-        if live.status().borrow().ended {
-            keep_recording(&live);
-        }
+        leave(&live);
         live.close();
         shown?;
         Ok(Exit::Ok)

@@ -46,12 +46,28 @@ pub(crate) fn find(given: Option<&Path>) -> Result<PathBuf> {
     .into())
 }
 
+/// The same for a JVM that is to load it: a loaded agent is found by its file name, so that one with another name could
+/// not be ended.
+pub(crate) fn loadable(given: Option<&Path>) -> Result<PathBuf> {
+    let path = find(given)?;
+    match path.file_name() == Some(LIBRARY.as_ref()) {
+        true => Ok(path),
+        false => {
+            let text = format!(
+                "{}: the agent library must be named {LIBRARY}",
+                path.display()
+            );
+            Err(Usage(text).into())
+        }
+    }
+}
+
 /// A path of the library for the JVM: of the library itself, or of a copy if the JVM has another file system.
 pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
     if let Some(loaded) = &jvm.agent {
         return Ok(loaded.clone());
     }
-    let library = find(given)?;
+    let library = loadable(given)?;
     if jvm.has_own_files() {
         return Ok(JvmFiles::of(jvm)?.library(&library, LIBRARY)?);
     }

@@ -191,9 +191,24 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
     }
 }
 
-/// Saves the recording of a program that has ended, which would be lost with its page. If the program continues, the
-/// agent keeps the recording and sends it to the next page.
-pub(crate) fn keep_recording(live: &Live) {
+/// Leaves a program that was watched. The recording of one that has ended would be lost, and is saved. In one that
+/// continues, the agent keeps the recording and sends it to the next page; a note says so.
+pub(crate) fn leave(live: &Live) {
+    let status = live.status().borrow().clone();
+    if status.ended {
+        keep_recording(live);
+    } else if let Some(recording) = status.recording
+        && recording.on
+        && recording.connected
+    {
+        let (name, pid) = (&status.name, status.pid);
+        note(&format!(
+            "{pid} {name} is still being recorded; tenure attach {pid} stop ends the recording"
+        ));
+    }
+}
+
+fn keep_recording(live: &Live) {
     match live.keep_recording() {
         Ok(files) if files.is_empty() => live.forget(),
         Ok(files) => {
@@ -261,8 +276,7 @@ impl Page {
         while !stopper.is_stopped() && (self.stay || !status.borrow().ended) {
             std::thread::sleep(Duration::from_millis(100));
         }
-        let has_ended = status.borrow().ended;
-        self.close(has_ended);
+        self.close();
     }
 
     /// The program has ended: continues to serve with `--stay`, and ends.
@@ -274,13 +288,11 @@ impl Page {
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
-        self.close(true);
+        self.close();
     }
 
-    fn close(self, has_ended: bool) {
-        if has_ended {
-            keep_recording(&self.live);
-        }
+    fn close(self) {
+        leave(&self.live);
         if let Some(pushing) = self.pushing {
             pushing.finish(&self.live);
         }

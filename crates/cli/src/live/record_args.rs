@@ -4,11 +4,14 @@ use crate::args::parse_size;
 use crate::exit::Usage;
 use crate::output::note;
 use crate::output_file::{OutputFile, refuse_early, refuse_existing};
+use agent_core::options::{Parsed, parse};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
+/// Why `-o -` is refused.
+pub(crate) const NOT_TO_STDOUT: &str = "a recording is written to a file, not to standard output";
 /// What is recorded by default.
 const USUAL_PROFILE: &str = "cpu=samples,depth=64";
 
@@ -45,6 +48,18 @@ impl RecordArgs {
     pub(crate) fn check(&self, force: bool) -> Result<()> {
         let mut events = self.events.iter();
         events.try_for_each(|path| refuse_early(path, force))
+    }
+
+    /// Refuses options that the agent would refuse, before the program starts or the recording begins.
+    pub(crate) fn check_options(options: &str) -> Result<()> {
+        match parse(options, None) {
+            Ok(Parsed::Run(_)) => Ok(()),
+            Ok(Parsed::Help) => Err(Usage(
+                "docs/reference/agent.md lists the options of the agent".to_owned(),
+            )
+            .into()),
+            Err(error) => Err(Usage(format!("--profile: {error}")).into()),
+        }
     }
 
     /// Whether a flag says what is recorded.

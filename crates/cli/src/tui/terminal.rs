@@ -1,7 +1,7 @@
 //! The terminal, taken and given back: by a key, an error, a panic or a signal, and when it is gone.
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -23,7 +23,8 @@ impl Ended {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The next key; `None` after `patience` without one, or after anything else.
+    /// The next key; `None` after `patience` without one, or after anything else. Of the keys with Ctrl, Ctrl-C is one: no
+    /// other one stands for its letter.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -38,10 +39,14 @@ impl Ended {
             }
         }
         Ok(match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => Some(key),
+            Event::Key(key) if key.kind != KeyEventKind::Release && is_known(key) => Some(key),
             _ => None,
         })
     }
+}
+
+fn is_known(key: KeyEvent) -> bool {
+    !key.modifiers.contains(KeyModifiers::CONTROL) || key.code == KeyCode::Char('c')
 }
 
 /// Waits until something is typed, a signal comes, or the time is over.

@@ -213,10 +213,11 @@ impl Say for Check {
             ]);
         }
         table.when_empty = "there was nothing to check";
-        let verdict = if self.passed {
-            format!("All {} checks passed.", self.checks.len())
-        } else {
-            format!("{} of {} checks failed.", self.failed, self.checks.len())
+        let verdict = match (self.passed, self.checks.len()) {
+            (true, 1) => "The check passed.".to_owned(),
+            (false, 1) => "The check failed.".to_owned(),
+            (true, count) => format!("All {count} checks passed."),
+            (false, count) => format!("{} of {count} checks failed.", self.failed),
         };
         let mut doc = Doc::new().text([Span::Strong(verdict)]).table(table);
         // The figures do not explain why a leak suspect fails a rule, nor with which signature it could be allowed.
