@@ -1,7 +1,8 @@
 //! How long objects live: frees by age, and the survival curve computed from them.
 //!
-//! An object that is still live has reached *at least* its age. The curve counts it as at risk up to that age and no
-//! further (the product-limit estimate of Kaplan and Meier), so young survivors do not make the curve too high.
+//! An object that is still live has reached *at least* its age. The curve counts it as at risk below that age only (the
+//! product-limit estimate of Kaplan and Meier): whether it survives its present age is not known yet. So objects that
+//! were allocated a moment ago do not make the curve too high.
 
 use serde::Serialize;
 
@@ -61,41 +62,34 @@ pub struct Point {
     pub age: u64,
     /// Share of objects that live longer, 0 to 1.
     pub alive: f64,
-    /// Objects seen to reach this age or more: what the share rests on.
+    /// Objects seen to reach this age or more.
     pub at_risk: u64,
 }
 
 /// The curve of frees by bucket and of live objects by bucket. `age_after` returns the age at the end of a bucket. The
-/// curve ends when no object is at risk any more.
+/// curve ends at the first bucket that no object is known to have left: neither freed in it nor live beyond it.
 pub(crate) fn curve(deaths: &[u64], alive: &[u64], age_after: impl Fn(usize) -> u64) -> Vec<Point> {
-    let mut at_risk: u64 = deaths.iter().sum::<u64>() + alive.iter().sum::<u64>();
+    let mut reached: u64 = deaths.iter().sum::<u64>() + alive.iter().sum::<u64>();
     let mut share = 1.0;
     let mut points = vec![Point {
         age: 0,
         alive: 1.0,
-        at_risk,
+        at_risk: reached,
     }];
     // The last bucket has no end: its objects have reached at least its age.
     for at in 0..deaths.len() - 1 {
+        let at_risk = reached - alive[at];
         if at_risk == 0 {
             break;
         }
         share *= 1.0 - deaths[at] as f64 / at_risk as f64;
-        at_risk -= deaths[at] + alive[at];
+        reached = at_risk - deaths[at];
         points.push(Point {
             age: age_after(at),
             alive: share,
-            at_risk,
+            at_risk: reached,
         });
     }
-    let last_step = points
-        .windows(2)
-        .rposition(|pair| pair[1].alive < pair[0].alive);
-    let last_seen = points
-        .iter()
-        .rposition(|point| point.at_risk > 0)
-        .unwrap_or(0);
-    points.truncate(last_step.map_or(1, |at| at + 2).max(last_seen + 1));
     points
 }
 
@@ -104,14 +98,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_live_object_is_at_risk_only_up_to_its_age() {
+    fn a_live_object_is_at_risk_only_below_its_age() {
         // Ten are allocated: four are freed before the first collection, two after it; two are live at age 0 and two at
-        // age 2.
+        // age 2. Eight have an outcome at age 0, four at age 1.
         let points = curve(&[4, 2, 0, 0], &[2, 0, 2, 0], |at| at as u64 + 1);
-        let shares: Vec<_> = points.iter().map(|p| (p.age, p.at_risk)).collect();
-        assert_eq!(shares, [(0, 10), (1, 4), (2, 2)]);
-        assert_eq!(points[1].alive, 0.6);
-        assert!((points[2].alive - 0.3).abs() < 1e-12);
+        let seen: Vec<_> = points.iter().map(|p| (p.age, p.alive, p.at_risk)).collect();
+        assert_eq!(seen, [(0, 1.0, 10), (1, 0.5, 4), (2, 0.25, 2)]);
+    }
+
+    #[test]
+    fn the_curve_ends_where_no_outcome_is_known() {
+        let ages = |points: Vec<Point>| points.iter().map(|p| (p.age, p.alive)).collect::<Vec<_>>();
+        let none_left = curve(&[1, 1, 0, 0], &[0, 0, 0, 0], |at| at as u64 + 1);
+        assert_eq!(ages(none_left), [(0, 1.0), (1, 0.5), (2, 0.0)]);
+        let all_new = curve(&[0; 4], &[5, 0, 0, 0], |at| at as u64 + 1);
+        assert_eq!(ages(all_new), [(0, 1.0)]);
     }
 
     #[test]
