@@ -4,7 +4,8 @@
 use heap_analysis::collections::contents::contents;
 use heap_analysis::sets::members::{self, PageOptions};
 use heap_analysis::sets::selection::Selection;
-use heap_analysis::sets::set::{Look, SetSpec, members as members_of, some as some_of};
+use heap_analysis::sets::set::{Look, members as members_of, some as some_of};
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::group::{GroupBy, GroupKey};
 use heap_analysis::tables::histogram::{HistogramOptions, SortBy, histogram};
 use heap_graph::{Control, Dominator, Heap, LayoutModel, ObjIdx, Options};

@@ -7,7 +7,7 @@ use crate::limits::{Limits, Stop};
 use crate::recognise::recognise;
 use crate::shared::{Cache, Env};
 use crate::{jhat, oql, sql};
-use heap_analysis::sets::set::SetSpec;
+use heap_analysis::sets::spec::SetSpec;
 use heap_graph::Heap;
 use hprof::ObjectId;
 use std::sync::{Arc, Mutex, PoisonError};

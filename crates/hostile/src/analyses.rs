@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions};
-use heap_analysis::sets::set::SetSpec;
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::share::redact::{Method, RedactOptions, Redactor};
 use heap_analysis::share::secrets::{SecretOptions, SecretRules};
 use heap_analysis::strings::StringOptions;

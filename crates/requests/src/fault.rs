@@ -1,6 +1,6 @@
 //! Faults: why a request has no answer.
 
-use heap_analysis::sets::set::SetError;
+use heap_analysis::sets::spec::SetError;
 use heap_graph::HeapError;
 use heap_query::{Place, QueryError};
 use serde::Serialize;

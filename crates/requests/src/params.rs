@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use heap_analysis::paths::Exclusions;
-use heap_analysis::sets::set::SetSpec;
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::SortBy;
 use heap_graph::{Heap, ObjIdx};

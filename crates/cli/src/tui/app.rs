@@ -3,7 +3,7 @@
 
 use super::lines::{Line, Target};
 use super::screen::Question;
-use heap_analysis::sets::set::SetSpec;
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::SortBy;
 use heap_graph::Heap;

@@ -1,6 +1,6 @@
 //! A document as lines of a screen; a line knows what it leads to.
 
-use heap_analysis::sets::set::SetSpec;
+use heap_analysis::sets::spec::SetSpec;
 use hprof::ObjectId;
 use report::doc::{Align, Block, Cell, Doc, Span, Table};
 use report::escape::visible;

@@ -2,7 +2,7 @@
 
 use super::state::Explorer;
 use crate::reply::{Form, Written};
-use heap_analysis::sets::set::SetSpec;
+use heap_analysis::sets::spec::SetSpec;
 use heap_query::{Lang, Limits, Session};
 use report::Provenance;
 use report::csv::{line, row};

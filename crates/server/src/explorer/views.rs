@@ -11,7 +11,8 @@ use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::compare::diff::{DiffOptions, diff};
 use heap_analysis::sets::members;
 use heap_analysis::sets::selection::Selection;
-use heap_analysis::sets::set::{self, SetSpec};
+use heap_analysis::sets::set;
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::{Histogram, HistogramOptions};
 use heap_analysis::{
