@@ -314,7 +314,7 @@ fn what_a_model_gets_wrong_is_reported_in_an_answer() {
             json!({ "set": "class:no.such" }),
             "not in this dump",
         ),
-        ("objects", json!({ "set": "nonsense" }), "expected a set"),
+        ("objects", json!({ "set": "no such set" }), "expected a set"),
         (
             "histogram",
             json!({ "by": "colour" }),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The objects of a set: listed, grouped, what keeps them alive
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sets: class:NAME, sub:NAME, package:NAME, loader:0xID, heap:NAME, site:N, object:0xID,0xID, roots:KIND,\nunreachable, all, stack:0xID (virtual threads with that stack); of a set: in:SET, out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET;\nwhat a query gives: sql:(TEXT), oql:(TEXT), jhat:(TEXT).\n\nExamples:\n  tenure objects heap.hprof class:com.example.Session\n  tenure objects heap.hprof retained:object:0x7f001000 --by class\n  tenure objects heap.hprof 'in:class:java.lang.String and package:com.example' --by class\n  tenure objects heap.hprof class:com.example.Session --dominators --skip '^java'\n  tenure objects heap.hprof 'retained:sql:(select id from objects where shallow > 1000000)' --by class"
+    after_help = "Sets: CLASS, 0xID, class:NAME, sub:NAME, package:NAME, loader:0xID, heap:NAME, site:N, object:0xID,0xID, roots:KIND,\nunreachable, all, stack:0xID (virtual threads with that stack); of a set: in:SET, out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET;\nwhat a query gives: sql:(TEXT), oql:(TEXT), jhat:(TEXT).\n\nExamples:\n  tenure objects heap.hprof com.example.Session\n  tenure objects heap.hprof retained:object:0x7f001000 --by class\n  tenure objects heap.hprof 'in:class:java.lang.String and package:com.example' --by class\n  tenure objects heap.hprof class:com.example.Session --dominators --skip '^java'\n  tenure objects heap.hprof 'retained:sql:(select id from objects where shallow > 1000000)' --by class"
 )]
 pub struct Args {
     #[command(flatten)]

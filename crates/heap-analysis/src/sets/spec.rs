@@ -16,9 +16,9 @@ pub enum SetSpec {
     Unreachable,
     /// `roots` or `roots:KIND`: the objects that root records name.
     Roots(Option<HeapTag>),
-    /// `object:0x1,0x2`: the objects with these ids.
+    /// `object:0x1,0x2` or only `0x1,0x2`: the objects with these ids.
     Objects(Vec<ObjectId>),
-    /// `class:NAME` or `class:0xID`: objects of exactly this class.
+    /// `class:NAME`, `class:0xID` or only `NAME`: objects of exactly this class.
     Class(String),
     /// `sub:NAME` or `sub:0xID`: objects of this class and its subclasses.
     Subclasses(String),
@@ -60,7 +60,7 @@ pub enum SetSpec {
 #[derive(Debug, Error)]
 pub enum SetError {
     /// The text does not describe a set.
-    #[error("{0}: expected a set such as class:NAME, object:0xID or retained:class:NAME")]
+    #[error("{0}: expected a set such as com.example.Session, 0x7f001000 or retained:class:NAME")]
     Unreadable(String),
     /// No kind of root has this name.
     #[error("{0}")]
@@ -153,6 +153,7 @@ impl SetSpec {
             "dominated" => SetSpec::Dominated(inner()?),
             "dominators" => SetSpec::Dominators(inner()?),
             "retained" => SetSpec::Retained(inner()?),
+            word if rest.is_none() => SetSpec::alone(word).ok_or_else(wrong)?,
             word => {
                 let dialect = DIALECTS.into_iter().find(|d| *d == word);
                 let text = rest.and_then(bare).map(|t| unescaped(&t));
@@ -162,6 +163,18 @@ impl SetSpec {
                 }
             }
         })
+    }
+
+    /// The set of a text without a word before it: ids of objects, or the name of a class.
+    fn alone(text: &str) -> Option<SetSpec> {
+        let ids: Result<Vec<ObjectId>, _> = text.split(',').map(str::parse).collect();
+        if let Ok(ids) = ids {
+            return Some(SetSpec::Objects(ids));
+        }
+        let begins_name = |c: char| !c.is_ascii_digit() && !"@-.".contains(c);
+        let is_in_name = |c: char| !c.is_whitespace() && !"(),'\"*?<>=".contains(c);
+        let is_name = text.starts_with(begins_name) && text.chars().all(is_in_name);
+        (is_name && !DIALECTS.contains(&text)).then(|| SetSpec::Class(text.to_owned()))
     }
 
     /// The same set with each query replaced by its objects; `ask` runs the queries.
@@ -328,9 +341,16 @@ mod tests {
             "retained",
             "site:x",
             "of:all",
+            "sql",
             "sql:",
             "sql:()",
             "sql:all",
+            "16",
+            "0x",
+            "@zz",
+            "0x10,",
+            "a.B c",
+            "select * from a.B",
         ] {
             assert!(text.parse::<SetSpec>().is_err(), "{text}");
         }
@@ -338,6 +358,24 @@ mod tests {
         assert!("(".repeat(10_000).parse::<SetSpec>().is_err());
         let deep = format!("{}all{}", "(".repeat(10_000), ")".repeat(10_000));
         assert!(deep.parse::<SetSpec>().is_err());
+    }
+
+    #[test]
+    fn a_class_name_and_an_object_id_alone_are_sets() {
+        for (text, written) in [
+            ("java.util.HashMap", "class:java.util.HashMap"),
+            ("shop.Shop$Order[]", "class:shop.Shop$Order[]"),
+            ("[B", "class:[B"),
+            ("a.B$$Lambda/0x7f00c0", "class:a.B$$Lambda/0x7f00c0"),
+            ("0x10", "object:0x10"),
+            ("@10,0x18", "object:0x10,0x18"),
+            ("retained:0x10", "retained:object:0x10"),
+            ("in:(a.B and heap:app)", "in:(class:a.B and heap:app)"),
+            ("a.B and unreachable", "class:a.B and unreachable"),
+        ] {
+            let spec: SetSpec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), written);
+        }
     }
 
     #[test]

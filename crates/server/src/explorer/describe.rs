@@ -132,8 +132,8 @@ const fn of(
 const MOST: u64 = requests::MOST_ROWS as u64;
 
 /// The syntax of a set; the tools of an assistant have this text, too.
-pub const SETS: &str = "A set of objects: all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, class:0xID, \
-    sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, stack:0xID, sql:(select ...), oql:(...); of a set: \
+pub const SETS: &str = "A set of objects: a class name or 0xID alone; all, unreachable, roots:KIND, object:0xID,0xID, class:NAME, \
+    class:0xID, sub:NAME (with subclasses), package:NAME, loader:0xID, heap:NAME, site:N, stack:0xID, sql:(select ...), oql:(...); of a set: \
     in:SET (what refers to it), out:SET, dominated:SET, dominators:SET, retained:SET; SET and SET.";
 
 const GROUPS: Kind = Kind::One(&["class", "superclass", "package", "loader", "heap", "site"]);

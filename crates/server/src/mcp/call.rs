@@ -250,20 +250,16 @@ impl Call<'_> {
 /// The view for the arguments of `paths`: to one object, or merged to those of a set.
 fn view_of_paths(pairs: &mut Vec<(String, String)>) -> Result<&'static str, String> {
     let has_id = pairs.iter().any(|(name, _)| name == "id");
-    let set = pairs.iter_mut().find(|(name, _)| name == "set");
-    match (has_id, set) {
-        (true, None) => Ok("paths"),
-        (false, Some((_, set))) => {
-            // The name of a class stands for all of its objects.
-            if !set.contains(':') {
-                *set = format!("class:{set}");
-            }
+    let has_set = pairs.iter().any(|(name, _)| name == "set");
+    match (has_id, has_set) {
+        (true, false) => Ok("paths"),
+        (false, true) => {
             // Merged paths are a single tree.
             pairs.retain(|(name, _)| name != "count");
             Ok("merged_paths")
         }
-        (true, Some(_)) => Err("give id or set, not both".to_owned()),
-        (false, None) => Err("id or set is missing: an object id, a class or a set".to_owned()),
+        (true, true) => Err("give id or set, not both".to_owned()),
+        (false, false) => Err("id or set is missing: an object id, a class or a set".to_owned()),
     }
 }
 
