@@ -216,6 +216,14 @@ proptest! {
                 let want: u64 = outermost.map(|n| case.retained[n]).sum();
                 prop_assert_eq!(top.targets_retained.0, want);
             }
+            let mut before: Vec<(u64, u64)> = Vec::new();
+            for node in &merged.nodes {
+                before.truncate(node.depth + 1);
+                let rank = (node.targets, node.targets_retained.0);
+                prop_assert!(before.get(node.depth).is_none_or(|sibling| *sibling >= rank));
+                before.truncate(node.depth);
+                before.push(rank);
+            }
             for node in merged.nodes.iter().filter(|n| n.is_target) {
                 let at = case.plain.ids.binary_search(&node.object.object.0.0).unwrap();
                 prop_assert_eq!(Some(node.depth), distance[at]);

@@ -23,7 +23,7 @@ pub struct Args {
     /// Merge the paths to all objects of this class
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// Number of paths [default: 1], with --class children per node [default: 5, all with --json and --csv]; 0 for all
+    /// Number of paths [default: 1, of an object that is itself a root 2], with --class children per node [default: 5, all with --json and --csv]; 0 for all
     #[arg(short = 'n', long, aliases = ["count", "top"], value_name = "N")]
     limit: Option<usize>,
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = Exclusions::WORDS, hide_possible_values = true, help = help("paths", "exclude"))]
@@ -55,10 +55,13 @@ impl Args {
 
     fn of_object(&self, session: &Session, heap: &Heap, id: ObjectId) -> Outcome {
         let target = find_object(heap, id)?;
+        // The first path to a root is only the root.
+        let is_root = heap.roots().iter().any(|root| root.object == target);
+        let default = if is_root { 2 } else { 1 };
         let mut answer = None;
         for exclude in exclusions(&self.exclude)? {
             let options = PathOptions {
-                count: limit(self.limit, false, 1).unwrap_or(usize::MAX),
+                count: limit(self.limit, false, default).unwrap_or(usize::MAX),
                 exclude,
             };
             let paths = session.with_control(|c| to_roots(heap, target, &options, c))?;

@@ -418,7 +418,7 @@ pub struct MergedOptions {
     pub max_paths: usize,
     /// Levels.
     pub depth: usize,
-    /// Children per node, those with most targets.
+    /// Children per node, those with most targets; of as many, those whose targets retain most.
     pub top: usize,
     /// References that do not count.
     pub exclude: Exclusions,
@@ -475,6 +475,30 @@ struct Branch<'p> {
     /// The field by which the branch above holds each of them; `[*]` for slots of an array.
     field: Option<String>,
     paths: Vec<&'p Route>,
+    /// What the targets of these paths retain together.
+    retained: Bytes,
+}
+
+impl<'p> Branch<'p> {
+    fn new() -> Branch<'p> {
+        Branch {
+            members: Vec::new(),
+            field: None,
+            paths: Vec::new(),
+            retained: Bytes(0),
+        }
+    }
+}
+
+/// Those with most targets first, of as many those that retain most.
+fn order(heap: &Heap, branches: &mut [Branch<'_>], above: &Above) {
+    for branch in &mut *branches {
+        branch.retained = above.retained(heap, branch.paths.iter().map(|path| path.target));
+    }
+    branches.sort_by(|a, b| {
+        let rank = |b: &Branch<'_>| (Reverse((b.paths.len(), b.retained)), b.members[0]);
+        (rank(a), &a.field).cmp(&(rank(b), &b.field))
+    });
 }
 
 /// What decides whether objects are one branch.
@@ -487,7 +511,7 @@ enum Key {
     Field(Option<String>, ClassIdx),
 }
 
-/// The next level of a branch. The slots of an array are not distinguished, nor are the objects that the elements hold
+/// The next level of a branch, in no order. The slots of an array are not distinguished, nor are the objects that the elements hold
 /// by the same field: `[*] -> Node -> val` is one path, not ten thousand.
 fn branches<'p>(
     heap: &Heap,
@@ -516,11 +540,7 @@ fn branches<'p>(
         } else {
             Key::Object(*child)
         };
-        let branch = groups.entry(key).or_insert_with(|| Branch {
-            members: Vec::new(),
-            field: None,
-            paths: Vec::new(),
-        });
+        let branch = groups.entry(key).or_insert_with(Branch::new);
         branch.members.push(*child);
         branch.paths.push(route);
     }
@@ -539,10 +559,6 @@ fn branches<'p>(
         };
         found.push(branch);
     }
-    found.sort_by(|a, b| {
-        let order = |b: &Branch<'_>| (Reverse(b.paths.len()), b.members[0]);
-        (order(a), &a.field).cmp(&(order(b), &b.field))
-    });
     Ok(found)
 }
 
@@ -561,20 +577,20 @@ fn grow(
         };
         let branch = roots.entry(*root).or_insert_with(|| Branch {
             members: vec![*root],
-            field: None,
-            paths: Vec::new(),
+            ..Branch::new()
         });
         branch.paths.push(route);
     }
     let mut roots: Vec<Branch<'_>> = roots.into_values().collect();
-    roots.sort_by_key(|b| (Reverse(b.paths.len()), b.members[0]));
     let targets: Vec<ObjIdx> = paths.iter().map(|p| p.target).collect();
     let above = Above::of(heap, &targets, pace)?;
+    order(heap, &mut roots, &above);
     merged.omitted = roots.len().saturating_sub(options.top) as u64;
     roots.truncate(options.top);
     let mut stack: Vec<(usize, Branch<'_>)> = roots.into_iter().rev().map(|b| (0, b)).collect();
     while let Some((depth, here)) = stack.pop() {
         let mut next = branches(heap, &here, depth, pace)?;
+        order(heap, &mut next, &above);
         let all = next.len();
         next.truncate(if depth + 1 < options.depth {
             options.top
@@ -582,7 +598,6 @@ fn grow(
             0
         });
         let object = here.members[0];
-        let targets = here.paths.iter().map(|p| p.target);
         merged.nodes.push(MergedNode {
             depth,
             object: describe(heap, object),
@@ -593,7 +608,7 @@ fn grow(
             },
             field: here.field,
             targets: here.paths.len() as u64,
-            targets_retained: above.retained(heap, targets),
+            targets_retained: here.retained,
             is_target: here.paths.iter().any(|p| p.path.len() == depth + 1),
             omitted: (all - next.len()) as u64,
         });

@@ -110,7 +110,7 @@ pub struct Paths {
     pub exclude: Exclusions,
     /// False if the object is unreachable; then there is no path.
     pub reachable: bool,
-    /// The paths, shortest first. Each starts at another root; where two paths meet, they have the same steps from
+    /// The paths, shortest first; of an object that is itself a root, the first one is only this object. Each starts at another root; where two paths meet, they have the same steps from
     /// there.
     pub paths: Vec<Path>,
     /// True if there may be more paths.
@@ -185,6 +185,20 @@ impl<'h> Holders<'h> {
                 self.add_instances(class, &mut found);
             }
         }
+        self.without_excluded(object, found)
+    }
+
+    /// As [`of`](Self::of), but the instances of a class do not count.
+    fn referrers(&self, object: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
+        self.without_excluded(object, self.heap.inbound(object)?)
+    }
+
+    fn without_excluded(
+        &self,
+        object: ObjIdx,
+        found: Vec<ObjIdx>,
+    ) -> Result<Vec<ObjIdx>, HeapError> {
+        let heap = self.heap;
         if self.exclude.is_empty() {
             return Ok(found);
         }
@@ -271,7 +285,8 @@ fn search(
     seen.insert(target);
     while let Some(object) = queue.pop_front() {
         pace.step()?;
-        if roots.contains(object) {
+        let is_root = roots.contains(object);
+        if is_root {
             let mut chain = vec![object];
             while let Some(o) = chain.last().and_then(|o| next.get(o)) {
                 chain.push(*o);
@@ -285,17 +300,21 @@ fn search(
                 roots: root_kinds(heap, object),
                 steps,
             });
-            if paths.len() >= options.count {
-                break;
-            }
-            // Holders of a root do not belong to the path.
-            continue;
         }
-        for holder in holders.of(object)? {
+        // What holds a root does not belong to the path from it; but what holds the target is another way to it.
+        let held_by = match (is_root, object == target) {
+            (false, _) => holders.of(object)?,
+            (true, true) => holders.referrers(object)?,
+            (true, false) => Vec::new(),
+        };
+        for holder in held_by {
             if heap.is_reachable(holder) && seen.insert(holder) {
                 next.insert(holder, object);
                 queue.push_back(holder);
             }
+        }
+        if is_root && paths.len() >= options.count {
+            break;
         }
     }
     Ok(Paths {
@@ -374,6 +393,30 @@ mod tests {
         let options = ONE;
         let found = to_roots(&heap, first, &options, &Control::quiet()).expect("paths");
         assert_eq!(found.paths[0].steps.len() as u32, 2 * MANY + 2);
+    }
+
+    #[test]
+    fn what_else_holds_a_root_is_shown() {
+        let mut b = Builder::new(IdSize::Eight);
+        let object = b.java_lang_object();
+        let node = b.class("Node", object, &[("next", Type::Object)]);
+        let target = b.instance(node, &[Value::Object(0)]);
+        let middle = b.instance(node, &[Value::Object(target)]);
+        let first = b.instance(node, &[Value::Object(middle)]);
+        b.set_reference(target, 0, first);
+        b.root(Root::JniGlobal { reference: 1 }, target);
+        b.root(Root::JniGlobal { reference: 2 }, first);
+        let heap = opened(&b);
+        let target = heap.find(hprof::ObjectId(target)).expect("the target");
+        let lengths = |count| {
+            let options = PathOptions { count, ..ONE };
+            let found = to_roots(&heap, target, &options, &Control::quiet()).expect("paths");
+            let lengths: Vec<usize> = found.paths.iter().map(|path| path.steps.len()).collect();
+            (lengths, found.more)
+        };
+        assert_eq!(lengths(1), (vec![1], true));
+        assert_eq!(lengths(2), (vec![1, 3], false));
+        assert_eq!(lengths(usize::MAX), (vec![1, 3], false));
     }
 
     /// A chain of 10,000 objects whose root is far from its end.
