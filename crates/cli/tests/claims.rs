@@ -393,6 +393,27 @@ fn what_parked_virtual_threads_hold_is_not_called_garbage() {
     assert_eq!(answer["rows"][0]["class"], "app.Payload", "{answer}");
 }
 
+/// In a cut file, objects can be unreachable only because records are missing.
+#[test]
+fn unreachable_objects_of_a_damaged_dump_are_not_called_garbage() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let payload = heap.class("app/Payload", object, &[]);
+    heap.instance(payload, &[]);
+    heap.root(Root::StickyClass, payload);
+    let dir = folder(&[("whole.hprof", &heap)]);
+    let bytes = heap.bytes();
+    std::fs::write(dir.path().join("cut.hprof"), &bytes[..bytes.len() - 1]).expect("a file");
+    for (file, code, is_damaged) in [("whole.hprof", 0, false), ("cut.hprof", 4, true)] {
+        let text = run(dir.path(), &["unreachable", file], code);
+        assert_eq!(text.contains("the dump is damaged"), is_damaged, "{text}");
+        assert_eq!(text.contains("would free"), !is_damaged, "{text}");
+        let text = run(dir.path(), &["unreachable", "--json", file], code);
+        let field = format!("\"is_damaged\":{is_damaged}");
+        assert!(text.replace(' ', "").contains(&field), "{text}");
+    }
+}
+
 /// One loader can define many classes of one name: the VM of JDK 8 does so for lambdas.
 #[test]
 fn classes_of_one_name_and_one_loader_are_not_defined_by_several() {

@@ -177,6 +177,41 @@ fn a_class_with_the_last_id_is_one_like_any_other() {
     }
 }
 
+#[test]
+fn much_that_is_unreachable_in_a_cut_file_is_a_finding() {
+    use testkit::dump::{ClassDump, Dump, Elements, Root, Segment, Type, Value, Version};
+    let (mut dump, mut segment) = (
+        Dump::new(Version::V102, IdSize::Eight),
+        Segment::new(IdSize::Eight),
+    );
+    dump.utf8(1, b"next").utf8(2, b"A");
+    dump.load_class(1, 0x1000, 0, 2);
+    segment.class_dump(&ClassDump {
+        id: 0x1000,
+        fields: vec![(1, Type::Object)],
+        ..ClassDump::default()
+    });
+    segment.root(Root::StickyClass, 0x2000);
+    // The only reference to the array is in the last record.
+    segment.primitive_array(0x4000, 0, &Elements::Byte(vec![1; 500_000]));
+    segment.instance_dump(0x2000, 0, 0x1000, &[Value::Object(0x3000)]);
+    segment.instance_dump(0x3000, 0, 0x1000, &[Value::Object(0x4000)]);
+    dump.segment(segment);
+    let whole = dump.into_bytes();
+    let findings = |bytes: &[u8]| {
+        let heap = open(bytes);
+        let diagnostics = &heap.summary().diagnostics;
+        let texts: Vec<String> = diagnostics.iter().map(|d| d.message()).collect();
+        (diagnostics.any_damage(), texts.join("\n"))
+    };
+    let (is_damaged, texts) = findings(&whole);
+    assert!(!is_damaged && !texts.contains("reachable"), "{texts}");
+    let (is_damaged, texts) = findings(&whole[..whole.len() - 10]);
+    assert!(is_damaged, "{texts}");
+    let note = "99 % of the bytes are not reachable from a GC root";
+    assert!(texts.contains(note), "{texts}");
+}
+
 /// The second object was lost, and every walk over contents requested the place of every object.
 #[test]
 fn roots_and_repeated_records_between_objects_hide_none_of_them() {

@@ -17,6 +17,8 @@ pub struct Unreachable {
     pub total: Total,
     /// Their size as a share of all objects, 0 to 1.
     pub share: f64,
+    /// True if the dump is damaged: objects can be unreachable only because records are missing.
+    pub is_damaged: bool,
     /// Number of parked virtual threads whose stacks are not in the dump. Objects that only these stacks refer to are
     /// in the rows, although they may be live.
     pub parked_virtual_threads: u64,
@@ -47,6 +49,7 @@ pub fn unreachable(heap: &Heap, top: Option<usize>) -> Unreachable {
     rows.truncate(keep);
     Unreachable {
         share: crate::tables::ranking::share(total.shallow.0, heap.summary().shallow.0),
+        is_damaged: heap.summary().diagnostics.any_damage(),
         parked_virtual_threads: heap.summary().parked_virtual_threads,
         rows,
         omitted_rows,

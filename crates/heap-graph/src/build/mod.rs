@@ -415,6 +415,8 @@ pub(crate) fn build(
         ));
     }
     summary.diagnostics.extend(found);
+    let note = unreachable_by_damage(&summary);
+    note.into_iter().for_each(|n| summary.diagnostics.push(n));
     summary.diagnostics.sort();
     let mut class_objects: Vec<(u64, u32)> = table
         .classes
@@ -441,6 +443,27 @@ pub(crate) fn build(
     control.check()?;
     mapped.check(path)?;
     index.finish().map_err(io())
+}
+
+/// A note on a damaged dump of which a quarter or more of the bytes is unreachable.
+fn unreachable_by_damage(summary: &Summary) -> Option<Diagnostic> {
+    let all = u128::from(summary.shallow.0);
+    let unreachable = all.saturating_sub(u128::from(summary.reachable_shallow.0));
+    if !summary.diagnostics.any_damage() || unreachable == 0 || unreachable * 4 < all {
+        return None;
+    }
+    // Rounded down, so that it is 100 % only if really nothing is reachable.
+    let percent = unreachable * 100 / all;
+    Some(Diagnostic::new(
+        DamageKind::Note,
+        0,
+        "HEAP_DUMP",
+        "",
+        "",
+        format!(
+            "{percent} % of the bytes are not reachable from a GC root: objects can be unreachable only because records are missing"
+        ),
+    ))
 }
 
 fn write_postcard(

@@ -91,13 +91,22 @@ impl Say for Unreachable {
         table.omitted = self.omitted_rows;
         table.when_empty = "Everything in the dump is reachable.";
         let threads = self.parked_virtual_threads;
-        let freed = if threads == 0 {
+        let mut reasons = Vec::new();
+        if self.is_damaged {
+            reasons.push(
+                "the dump is damaged, so objects can be unreachable only because records are missing"
+                    .to_owned(),
+            );
+        }
+        if threads > 0 {
+            let threads = without_stacks(threads);
+            reasons.push(format!("some can be held by {threads}"));
+        }
+        let freed = if reasons.is_empty() {
             " of all objects. The next collection would free them.".to_owned()
         } else {
-            let threads = without_stacks(threads);
-            format!(
-                " of all objects. Not all of them need be garbage: some can be held by {threads}."
-            )
+            let reasons = reasons.join("; ");
+            format!(" of all objects. Not all of them need be garbage: {reasons}.")
         };
         Doc::new()
             .text([
