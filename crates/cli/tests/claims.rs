@@ -4,7 +4,7 @@ use crate::ran::run;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::Path;
-use testkit::dump::{ClassSpec, Elements, Heap as Builder, IdSize, Root, Type, Value};
+use testkit::dump::{ClassSpec, Elements, FrameSpec, Heap as Builder, IdSize, Root, Type, Value};
 
 fn json(folder: &Path, args: &[&str]) -> Json {
     json_with(folder, args, 0)
@@ -412,6 +412,54 @@ fn unreachable_objects_of_a_damaged_dump_are_not_called_garbage() {
         let field = format!("\"is_damaged\":{is_damaged}");
         assert!(text.replace(' ', "").contains(&field), "{text}");
     }
+}
+
+/// As JDK 21 writes it: a virtual thread that is mounted has no root of its own, but its stack is that of its carrier.
+#[test]
+fn a_mounted_virtual_thread_is_not_a_parked_one() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let fields = [("carrierThread", Type::Object), ("state", Type::Int)];
+    let class = heap.class("java/lang/VirtualThread", object, &fields);
+    let frame = FrameSpec {
+        class: heap.class("app.Worker", object, &[]),
+        method: "await",
+        source: "Worker.java",
+        line: 7,
+    };
+    let (serial, carrier) = heap.thread("worker-1", &[frame]);
+    let states = [(carrier, 2), (carrier, 6), (0, 4)];
+    for (carrier, state) in states {
+        let thread = heap.instance(class, &[Value::Object(carrier), Value::Int(state)]);
+        heap.root(
+            Root::JavaFrame {
+                thread: serial,
+                frame: 0,
+            },
+            thread,
+        );
+    }
+    let dir = folder(&[("mounted.hprof", &heap)]);
+    let answer = json(dir.path(), &["summary", "--json", "mounted.hprof"]);
+    assert_eq!(answer["parked_virtual_threads"], 1);
+    let answer = json(dir.path(), &["threads", "--json", "mounted.hprof"]);
+    assert_eq!(answer["virtual_threads"], 3);
+    assert_eq!(answer["virtual_without_stack"], 1);
+    let groups = answer["virtual_groups"].as_array().expect("groups");
+    let of = |group: &serde_json::Value| (group["threads"].as_u64(), group["stack"].to_string());
+    let groups: Vec<_> = groups.iter().map(of).collect();
+    assert_eq!(groups.len(), 2);
+    let with_stack = groups
+        .iter()
+        .find(|group| group.1.contains("app.Worker.await"));
+    assert_eq!(with_stack.expect("a group").0, Some(2));
+    let args = [
+        "objects",
+        "mounted.hprof",
+        "java.lang.VirtualThread",
+        "--json",
+    ];
+    assert_eq!(json(dir.path(), &args)["total"]["objects"], 3);
 }
 
 /// One loader can define many classes of one name: the VM of JDK 8 does so for lambdas.

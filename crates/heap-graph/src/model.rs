@@ -161,7 +161,7 @@ pub struct ThreadInfo {
     pub object: Option<ObjIdx>,
     /// Thread serial.
     pub serial: Serial,
-    /// Serial of its stack trace.
+    /// Serial of its stack trace; of a mounted virtual thread without a root, that of its carrier.
     pub trace: Serial,
     /// True if no thread-object root refers to it: a virtual thread that was found among the objects.
     pub unrooted: bool,

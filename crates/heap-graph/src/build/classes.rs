@@ -397,13 +397,24 @@ impl ClassTable {
         name: &str,
         id_bytes: usize,
     ) -> Option<i32> {
+        let bytes = self.field_bytes(instance, name, BasicType::Int, id_bytes)?;
+        Some(i32::from_be_bytes(bytes.try_into().ok()?))
+    }
+
+    /// The bytes of a field of an instance.
+    pub(crate) fn field_bytes<'i>(
+        &self,
+        instance: &Instance<'i>,
+        name: &str,
+        kind: BasicType,
+        id_bytes: usize,
+    ) -> Option<&'i [u8]> {
         let mut at = 0;
         let mut class = self.by_id.get(instance.class.0);
         while let Some(info) = class.and_then(|c| self.classes.get(c as usize)) {
             for field in &info.fields {
-                if field.name == name && field.kind == BasicType::Int {
-                    let bytes = instance.fields.get(at..at + 4)?;
-                    return Some(i32::from_be_bytes(bytes.try_into().ok()?));
+                if field.name == name && field.kind == kind {
+                    return instance.fields.get(at..at + kind.size(id_bytes));
                 }
                 at += field.kind.size(id_bytes);
             }

@@ -157,8 +157,10 @@ fn traces(mapped: &Mapped<'_>, detail: &mut Detail) {
 const NEW: i32 = 0;
 const TERMINATED: i32 = 99;
 
-/// JDK 21 writes neither roots nor stacks for parked virtual threads. They are found among the objects and reported,
-/// because objects that only they refer to look unreachable.
+/// JDK 21 writes no thread roots for virtual threads. They are found among the objects. The stack of a mounted or pinned
+/// one is that of its carrier, of which it is a part; its local variables are roots. Parked ones have no stack in the
+/// dump. They are reported, because objects that only they refer to look unreachable. In every JDK a virtual thread has a
+/// carrier just while it is mounted; the numbers of the states differ.
 pub(crate) fn find_virtual_threads(
     mapped: &Mapped<'_>,
     table: &ClassTable,
@@ -168,10 +170,15 @@ pub(crate) fn find_virtual_threads(
     summary: &mut Summary,
     diagnostics: &mut Diagnostics,
 ) {
-    let rooted: FxHashSet<_> = detail.threads.iter().filter_map(|t| t.object).collect();
+    let traces = detail
+        .threads
+        .iter()
+        .filter_map(|t| Some((t.object?, t.trace)));
+    let rooted: FxHashMap<_, _> = traces.collect();
     let ids = mapped.map.header.id_size;
     for (id, at) in found {
-        let Some(object) = rank(map, hprof::ObjectId(*id)).filter(|o| !rooted.contains(o)) else {
+        let Some(object) = rank(map, hprof::ObjectId(*id)).filter(|o| !rooted.contains_key(o))
+        else {
             continue;
         };
         let Ok((SubRecord::Instance(instance), _)) =
@@ -183,11 +190,15 @@ pub(crate) fn find_virtual_threads(
         if state.is_none_or(|s| s == NEW || s == TERMINATED) {
             continue;
         }
-        summary.parked_virtual_threads += 1;
+        let carrier = table.field_bytes(&instance, "carrierThread", BasicType::Object, ids.bytes());
+        let carrier = carrier.map(|bytes| hprof::read_id(bytes, ids));
+        let carrier = carrier.filter(|id| !id.is_null());
+        summary.parked_virtual_threads += u64::from(carrier.is_none());
+        let trace = carrier.and_then(|id| rooted.get(&rank(map, id)?));
         detail.threads.push(ThreadInfo {
             object: Some(object),
             serial: Serial(0),
-            trace: Serial(0),
+            trace: trace.copied().unwrap_or(Serial(0)),
             unrooted: true,
         });
     }
