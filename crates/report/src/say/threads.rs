@@ -74,7 +74,11 @@ fn virtual_doc(threads: &Threads) -> Doc {
     for group in &threads.virtual_groups {
         let mut spans = vec![
             Span::Count(group.threads),
-            Span::from(" threads retain "),
+            Span::from(if group.threads == 1 {
+                " thread retains "
+            } else {
+                " threads retain "
+            }),
             Span::Bytes(group.retained.0),
             Span::from(", the largest: "),
         ];
