@@ -164,6 +164,22 @@ fn the_dump_of_a_tar_archive_is_read_whatever_packs_it() {
     }
 }
 
+/// The flag is in the header before the entry and in the list of entries.
+#[test]
+fn an_encrypted_zip_archive_is_reported_as_such() {
+    let dump = dump();
+    let mut packed = testkit::dump::zip(&dump, "heap.hprof");
+    let list = packed.windows(4).position(|four| four == b"PK\x01\x02");
+    packed[6] |= 1;
+    packed[list.expect("a list of entries") + 8] |= 1;
+    let error = Source::from_bytes(packed).expect_err("no password");
+    let text = error.to_string();
+    assert!(
+        text.contains("heap.hprof in the zip archive is encrypted"),
+        "{text}"
+    );
+}
+
 #[test]
 fn other_dumps_of_a_zip_archive_are_named() {
     let dump = dump();

@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, Write};
 use zip::ZipArchive;
+use zip::read::ZipFile;
 
 /// The dump found in an archive.
 pub(super) struct Entry {
@@ -103,14 +104,21 @@ pub(super) fn extract_zip(
 ) -> Result<Entry, SourceError> {
     let broken = |error: zip::result::ZipError| SourceError::Archive("zip", error.to_string());
     let mut archive = ZipArchive::new(Cursor::new(data)).map_err(broken)?;
-    let (mut indexes, mut names) = (Vec::new(), Vec::new());
+    let name = |entry: &ZipFile<'_, _>, index| {
+        let name = entry.name().map(|name| name.into_owned());
+        name.unwrap_or_else(|_| format!("entry {index}"))
+    };
+    let (mut indexes, mut names, mut encrypted) = (Vec::new(), Vec::new(), None);
     for index in 0..archive.len() {
-        if let Ok(mut entry) = archive.by_index(index)
-            && is_dump(&mut entry).is_some()
+        if let Ok(mut entry) = archive.by_index(index) {
+            if is_dump(&mut entry).is_some() {
+                names.push(name(&entry, index));
+                indexes.push(index);
+            }
+        } else if let Ok(entry) = archive.by_index_raw(index)
+            && entry.encrypted()
         {
-            let name = entry.name().map(|name| name.into_owned());
-            names.push(name.unwrap_or_else(|_| format!("entry {index}")));
-            indexes.push(index);
+            encrypted.get_or_insert_with(|| name(&entry, index));
         }
         unpack.step(0, 0).map_err(|error| unpack.error(error))?;
     }
@@ -119,7 +127,8 @@ pub(super) fn extract_zip(
     let index = match indexes.get(number - 1) {
         Some(index) => *index,
         None if indexes.is_empty() => {
-            return Err(SourceError::EmptyArchive("zip", archive.len()));
+            let none = SourceError::EmptyArchive("zip", archive.len());
+            return Err(encrypted.map_or(none, SourceError::Encrypted));
         }
         None => return Err(SourceError::NoEntry(indexes.len(), wanted)),
     };

@@ -93,6 +93,9 @@ pub enum SourceError {
     /// An archive with this number of dumps, and the number of the one that was requested.
     #[error("the archive has {0} dumps, so there is no #{1}")]
     NoEntry(usize, usize),
+    /// No entry of the zip archive is a readable dump, and this one can only be read with a password.
+    #[error("{0} in the zip archive is encrypted: unpack it with its password first")]
+    Encrypted(String),
     /// The archive of this format is itself damaged.
     #[error("the {0} archive cannot be read: {1}")]
     Archive(&'static str, String),
