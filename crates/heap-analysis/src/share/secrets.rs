@@ -41,6 +41,15 @@ struct Rule {
     /// The digits must end with the check digit of payment cards.
     #[serde(default)]
     luhn: bool,
+    /// The last word must be the base64 form of `user:password`.
+    #[serde(default)]
+    user_password: bool,
+}
+
+impl Rule {
+    fn accepts(&self, text: &str) -> bool {
+        (!self.luhn || luhn(text)) && (!self.user_password || is_user_password(text))
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -118,7 +127,7 @@ impl SecretRules {
         let hits = self.set.matches(text);
         hits.iter()
             .filter_map(|n| {
-                let good = |m: &regex::Match<'_>| !self.rules[n].luhn || luhn(m.as_str());
+                let good = |m: &regex::Match<'_>| self.rules[n].accepts(m.as_str());
                 let found = self.single[n].find_iter(text).find(good)?;
                 Some((n, found.as_str()))
             })
@@ -186,6 +195,42 @@ fn luhn(text: &str) -> bool {
         })
         .sum();
     sum.is_multiple_of(10)
+}
+
+/// Whether the last word of a text is the base64 form of a user and a password (RFC 7617).
+fn is_user_password(text: &str) -> bool {
+    let word = text.rsplit(' ').next().unwrap_or_default();
+    let decoded = base64(word).and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = decoded.filter(|text| !text.chars().any(char::is_control));
+    let parts = decoded.as_deref().and_then(|text| text.split_once(':'));
+    parts.is_some_and(|(user, password)| !user.is_empty() && !password.is_empty())
+}
+
+/// The bytes of a text in base64 with its padding.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    let padding = text.len() - digits.len();
+    if padding > 2 || !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for four in digits.chunks(4) {
+        let mut bits = 0u32;
+        for digit in four {
+            let value = match digit {
+                b'A'..=b'Z' => digit - b'A',
+                b'a'..=b'z' => digit - b'a' + 26,
+                b'0'..=b'9' => digit - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        bits <<= 6 * (4 - four.len());
+        bytes.extend(&bits.to_be_bytes()[1..four.len()]);
+    }
+    Some(bytes)
 }
 
 /// A secret that was found in a text.
@@ -540,6 +585,25 @@ mod tests {
             ),
             ("sk-proj-abcdefghijklmnopqrst", &["OpenAI or Anthropic key"]),
             ("a risk-proj-abcdefghijklmnopqrst", &[]),
+            // admin:admin, a:bc, Aladdin:open sesame
+            (
+                "Authorization: Basic YWRtaW46YWRtaW4=",
+                &["HTTP Basic credentials"],
+            ),
+            ("basic YTpiYw==", &["HTTP Basic credentials"]),
+            (
+                "{authorization=[Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==]}",
+                &["HTTP Basic credentials"],
+            ),
+            ("Basic authentication/authorization", &[]),
+            // user without a password, bytes that are no text, a wrong length
+            ("Basic dXNlcjo=", &[]),
+            ("Basic AAECOgQF", &[]),
+            ("Basic YWRtaW46YWRtaW4", &[]),
+            (
+                "Bearer abcdefghijklmnopqrstuvwxyz",
+                &["Authorization header"],
+            ),
         ] {
             assert_eq!(names(text), want, "{text}");
         }
