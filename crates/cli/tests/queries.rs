@@ -70,6 +70,19 @@ fn one_answer_in_every_form() {
     );
 }
 
+/// The id of one answer, without quotes in the next query.
+#[test]
+fn an_id_needs_no_quotes_in_sql() {
+    let folder = folder(&dump());
+    let ask = |text: &str| stdout(folder.path(), &["query", "--json", "a.hprof", text]);
+    let json =
+        |text: &str| -> serde_json::Value { serde_json::from_str(&ask(text)).expect("JSON") };
+    let nodes = json("select id from objects where class = 'a.Node'");
+    let id = nodes["rows"][1][0].as_str().expect("an id");
+    let found = json(&format!("select id, class from objects where id = {id}"));
+    assert_eq!(found["rows"], serde_json::json!([[id, "a.Node"]]));
+}
+
 #[test]
 fn limits_and_lists() {
     let folder = folder(&dump());

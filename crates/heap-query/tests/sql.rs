@@ -641,3 +641,29 @@ fn a_table_function_ends_when_it_is_cancelled() {
         assert!(matches!(cut, Ok(Some(Cut::Cancelled))), "{asked}: {cut:?}");
     }
 }
+
+/// SQLite reads a hexadecimal number; ids in the tables are texts.
+#[test]
+fn an_id_without_quotes_is_the_object_of_this_id() {
+    let (session, names) = known();
+    let id = names.iter().find(|n| n.1 == "n2").expect("an object").0;
+    for (condition, found) in [
+        (format!("id = {id:#x}"), "n2"),
+        (format!("id in (0x0,{id:#X}) /* {id:#x} */"), "n2"),
+        (format!("id = '{id:#x}'"), "n2"),
+        (format!("'{id:#x}' = '{id:#x}' and class = 'a.Sub'"), "s1"),
+    ] {
+        let found_rows = rows(
+            &session,
+            &format!("select id from objects where {condition}"),
+        );
+        let found_rows: Vec<String> = found_rows.iter().map(|r| show(r, &names)).collect();
+        assert_eq!(found_rows, [found], "{condition}");
+    }
+    let class = names.iter().find(|n| n.1 == "class Node").expect("it").0;
+    let text = format!("select name from classes where id = {class:#x}");
+    assert_eq!(show(&rows(&session, &text)[0], &[]), "a.Node");
+    // A number that is no id stays one.
+    let text = "select count(*) from objects where shallow < 0xffffff and 0x10 = 16";
+    assert_ne!(show(&rows(&session, text)[0], &[]), "0");
+}

@@ -25,7 +25,7 @@ use crate::session::Sink;
 use crate::shared::Env;
 use heap_analysis::sets::similar::nearest;
 use heap_graph::HeapError;
-use rewrite::{Rewritten, rewrite};
+use rewrite::{Known, Rewritten, rewrite};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
@@ -135,10 +135,17 @@ fn only_reading(context: AuthContext<'_>) -> Authorization {
     }
 }
 
+fn rewritten(env: &Env, text: &str) -> Result<Rewritten, QueryError> {
+    let known = Known {
+        is_class: &|name| !env.classes_named(name).is_empty(),
+        is_id: &|id| env.heap.find(id).is_some() || env.class_of_id(id).is_some(),
+    };
+    rewrite(text, known)
+}
+
 /// Runs a query.
 pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<Cut>, QueryError> {
-    let is_class = |name: &str| !env.classes_named(name).is_empty();
-    let rewritten = rewrite(text, &is_class)?;
+    let rewritten = rewritten(env, text)?;
     let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
     let mut statement = db
         .prepare(&rewritten.sql)
@@ -159,8 +166,7 @@ pub(crate) enum Reading {
 
 /// Prepares a text without running it.
 pub(crate) fn read(env: &Env, text: &str) -> Reading {
-    let is_class = |name: &str| !env.classes_named(name).is_empty();
-    let Ok(rewritten) = rewrite(text, &is_class) else {
+    let Ok(rewritten) = rewritten(env, text) else {
         return Reading::Refused;
     };
     let Ok(db) = connect(env, &rewritten) else {
@@ -181,8 +187,7 @@ pub(crate) fn read(env: &Env, text: &str) -> Reading {
 
 /// SQLite's plan of a query.
 pub(crate) fn explain(env: &Env, text: &str) -> Result<Table, QueryError> {
-    let is_class = |name: &str| !env.classes_named(name).is_empty();
-    let mut rewritten = rewrite(text, &is_class)?;
+    let mut rewritten = rewritten(env, text)?;
     let db = connect(env, &rewritten).map_err(|e| QueryError::Run(e.to_string()))?;
     // Prepared without EXPLAIN first, so that positions in errors are those in the original text.
     if let Err(error) = db.prepare(&rewritten.sql) {

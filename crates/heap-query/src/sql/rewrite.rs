@@ -1,8 +1,9 @@
 //! Rewrites what users write to what SQLite accepts: class names as tables (`java.util.HashMap`, `instanceof."a.B"`,
-//! `byte[]`), the table `references`, whose name is a keyword of SQL, and the `apply` and `table(...)` of the MAT
-//! Calcite dialect.
+//! `byte[]`), ids of objects without quotes (`0x7f00`), the table `references`, whose name is a keyword of SQL, and the
+//! `apply` and `table(...)` of the MAT Calcite dialect.
 
 use crate::error::QueryError;
+use hprof::ObjectId;
 
 /// A piece of SQL text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,22 +90,28 @@ impl Rewritten {
     }
 }
 
+/// What the heap has.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// True for the name of a class.
+    pub(crate) is_class: &'a dyn Fn(&str) -> bool,
+    /// True for the id of an object or class.
+    pub(crate) is_id: &'a dyn Fn(ObjectId) -> bool,
+}
+
 struct Rewriter<'a> {
     text: &'a str,
     tokens: Vec<Token>,
-    is_class: &'a dyn Fn(&str) -> bool,
+    known: Known<'a>,
     out: Rewritten,
 }
 
-/// Rewrites a query. `is_class` is true for class names of the heap.
-pub(crate) fn rewrite(
-    text: &str,
-    is_class: &dyn Fn(&str) -> bool,
-) -> Result<Rewritten, QueryError> {
+/// Rewrites a query for a heap that has these names and ids.
+pub(crate) fn rewrite(text: &str, known: Known<'_>) -> Result<Rewritten, QueryError> {
     let mut rewriter = Rewriter {
         text,
         tokens: tokens(text),
-        is_class,
+        known,
         out: Rewritten::default(),
     };
     rewriter.one_statement()?;
@@ -168,6 +175,15 @@ impl Rewriter<'_> {
                 if dropped.last() == Some(depth) {
                     dropped.pop();
                     self.push(" ", token.from);
+                    return at + 1;
+                }
+            }
+            // SQLite reads a number, but ids are texts in all tables.
+            (Kind::Literal, _) => {
+                let id = Some(piece).filter(|p| p.starts_with('0'));
+                let id = id.and_then(|p| p.parse().ok());
+                if let Some(id) = id.filter(|id| (self.known.is_id)(*id)) {
+                    self.push(&format!("'{id}'"), token.from);
                     return at + 1;
                 }
             }
@@ -247,9 +263,10 @@ impl Rewriter<'_> {
     }
 
     fn known(&self, full: &str) -> bool {
+        let is_class = self.known.is_class;
         full == "native.ThreadStackFrames"
-            || (self.is_class)(full)
-            || full.strip_prefix("instanceof.").is_some_and(self.is_class)
+            || is_class(full)
+            || full.strip_prefix("instanceof.").is_some_and(is_class)
     }
 
     /// The name of the table of a class. SQLite does not distinguish `a.B` from `a.b`, Java does.
@@ -258,7 +275,7 @@ impl Rewriter<'_> {
             return "ThreadStackFrames".to_owned();
         }
         let (class, subclasses) = match full.strip_prefix("instanceof.") {
-            Some(class) if (self.is_class)(class) => (class, true),
+            Some(class) if (self.known.is_class)(class) => (class, true),
             _ => (full, false),
         };
         let known = self.out.classes.iter();
@@ -296,6 +313,11 @@ fn unquoted(piece: &str) -> String {
 mod tests {
     use super::*;
 
+    fn with(text: &str, is_class: &dyn Fn(&str) -> bool) -> Result<Rewritten, QueryError> {
+        let is_id = &|id: ObjectId| id.0 == 0x7f00;
+        rewrite(text, Known { is_class, is_id })
+    }
+
     fn check(text: &str, want: &str) {
         let classes = [
             "java.util.HashMap",
@@ -305,7 +327,7 @@ mod tests {
             "Node",
             "a.B[][]",
         ];
-        let found = rewrite(text, &|name| classes.contains(&name)).expect("one statement");
+        let found = with(text, &|name| classes.contains(&name)).expect("one statement");
         assert_eq!(found.sql, want, "{text}");
     }
 
@@ -343,6 +365,10 @@ mod tests {
             ),
             ("explain plan for select 1", "explain query plan select 1"),
             (
+                "select 0x7f01, 7, '0x7f00' from x where id in (0X7F00,0x007f00) -- 0x7f00",
+                "select 0x7f01, 7, '0x7f00' from x where id in ('0x7f00','0x7f00') -- 0x7f00",
+            ),
+            (
                 "select * from objects -- a.B\n;",
                 "select * from objects -- a.B\n",
             ),
@@ -358,14 +384,14 @@ mod tests {
     #[test]
     fn places_lead_back_to_the_text() {
         let text = "select * from references where frm = 1";
-        let found = rewrite(text, &|_| false).expect("one statement");
+        let found = with(text, &|_| false).expect("one statement");
         let at = found.sql.find("frm").expect("still there");
         assert_eq!(found.original(at), text.find("frm").expect("there"));
     }
 
     #[test]
     fn a_second_statement_is_refused_at_its_place() {
-        let error = rewrite("select 1; drop table x", &|_| false).expect_err("two statements");
+        let error = with("select 1; drop table x", &|_| false).expect_err("two statements");
         assert_eq!(error.place().map(|p| p.offset), Some(10));
     }
 }
