@@ -84,6 +84,25 @@ fn an_id_needs_no_quotes_in_sql() {
 }
 
 #[test]
+fn a_class_that_the_dump_does_not_have_is_named_with_a_similar_one() {
+    let folder = folder(&dump());
+    let ask = |args: &[&str]| tenure(folder.path(), &[&["query", "a.hprof"], args].concat());
+    let note = "The dump has no class a.Nod; did you mean a.Node?";
+    let query = "SELECT * FROM a.Nod n WHERE n.n > 2";
+    for (form, is_error) in [(&[][..], false), (&["--json"], false), (&["--csv"], true)] {
+        let output = ask(&[form, &["--lang", "oql", query]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let bytes = if is_error {
+            output.stderr
+        } else {
+            output.stdout
+        };
+        let text = String::from_utf8(bytes).expect("text");
+        assert!(text.contains(note), "{text}");
+    }
+}
+
+#[test]
 fn limits_and_lists() {
     let folder = folder(&dump());
     let ask = |args: &[&str]| stdout(folder.path(), &[&["query", "a.hprof"], args].concat());

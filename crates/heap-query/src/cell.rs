@@ -102,4 +102,7 @@ pub struct Table {
     /// Why rows are missing, if any are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
+    /// What the query names and the dump does not have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

@@ -67,6 +67,15 @@ pub enum QueryError {
     Heap(#[from] HeapError),
 }
 
+/// The error of a regular expression on one line: `bad pattern "(a": unclosed group`.
+pub(crate) fn bad_pattern(pattern: &str, error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    let reason = last.strip_prefix("error: ").unwrap_or(last);
+    let pattern = pattern.replace(['\r', '\n'], " ");
+    format!("bad pattern \"{pattern}\": {reason}")
+}
+
 impl QueryError {
     /// An error at a byte offset of the text.
     pub(crate) fn at(text: &str, offset: usize, message: impl Into<String>) -> QueryError {

@@ -18,6 +18,10 @@ pub trait Sink {
     fn columns(&mut self, names: &[String]);
     /// Receives a row, as long as the columns. False ends the query.
     fn row(&mut self, cells: Vec<Cell>) -> bool;
+    /// Receives, after the rows, a note on the result, such as that the dump does not have a class of the query.
+    fn note(&mut self, text: &str) {
+        let _ = text;
+    }
 }
 
 /// A query that was run.
@@ -76,6 +80,7 @@ impl Session {
             unreachable: self.unreachable,
             nested: false,
             scanned_class: Arc::default(),
+            notes: Arc::default(),
         }
     }
 
@@ -89,6 +94,7 @@ impl Session {
         let mut collected = Collected {
             columns: Vec::new(),
             rows: Vec::new(),
+            notes: Vec::new(),
         };
         let (lang, cut) = self.each(text, lang, limits, &mut collected)?;
         let holds = |n: &usize| {
@@ -101,6 +107,7 @@ impl Session {
             columns: collected.columns,
             rows: collected.rows,
             cut,
+            notes: collected.notes,
         })
     }
 
@@ -118,16 +125,18 @@ impl Session {
         let env = self.env(limits);
         let lang = lang.unwrap_or_else(|| recognise(&env, text));
         let mut limited = Limited {
-            sink,
+            sink: &mut *sink,
             left: limits.rows.unwrap_or(usize::MAX),
             rows: 0,
         };
         let result = run(&env, text, lang, &mut limited);
+        let rows = limited.rows;
         let result = result.and_then(|cut| self.heap.check().map(|()| cut).map_err(Into::into));
+        env.notes().iter().for_each(|note| sink.note(note));
         self.remember(HistoryEntry {
             text: text.to_owned(),
             lang,
-            rows: result.is_ok().then_some(limited.rows),
+            rows: result.is_ok().then_some(rows),
         });
         let result = result.map_err(|error| match asked {
             true => error,
@@ -242,6 +251,7 @@ fn lines_of(lang: Lang, text: &str) -> Table {
             .map(|l| vec![Cell::Text(l.to_owned())])
             .collect(),
         cut: None,
+        notes: Vec::new(),
     }
 }
 
@@ -280,6 +290,7 @@ impl Sink for Ids {
 struct Collected {
     columns: Vec<String>,
     rows: Vec<Vec<Cell>>,
+    notes: Vec<String>,
 }
 
 impl Sink for Collected {
@@ -290,6 +301,10 @@ impl Sink for Collected {
     fn row(&mut self, cells: Vec<Cell>) -> bool {
         self.rows.push(cells);
         true
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
     }
 }
 

@@ -3,13 +3,15 @@
 
 use crate::error::QueryError;
 use crate::limits::{Lead, Stop};
+use heap_analysis::sets::set::similar_class;
 use heap_analysis::tables::class_references::{ClassReference, class_references};
 use heap_graph::{ClassIdx, Heap, ObjIdx, RefStrength, Strength};
 use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 thread_local! {
     /// The object whose id a table most recently returned to the query of this thread, and the address of its heap: in
@@ -29,6 +31,8 @@ pub(crate) struct Env {
     pub(crate) nested: bool,
     /// Whether the query has scanned the objects of a class. A join scans one class after the other.
     pub(crate) scanned_class: Arc<AtomicBool>,
+    /// Notes on the result, each once.
+    pub(crate) notes: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// Tables that are built when first needed.
@@ -84,6 +88,19 @@ pub(crate) struct Tree {
 pub(crate) const BLOCK: usize = 4096;
 
 impl Env {
+    /// Adds a note that the dump does not have a class of the query.
+    pub(crate) fn note_missing_class(&self, name: &str) {
+        let similar = similar_class(&self.heap, name);
+        let end = similar.map_or_else(|| ".".to_owned(), |name| format!("; did you mean {name}?"));
+        self.notes()
+            .insert(format!("The dump has no class {name}{end}"));
+    }
+
+    /// The notes on the result.
+    pub(crate) fn notes(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Remembers an object whose id the query gets, because the query may look it up next.
     pub(crate) fn remember(&self, id: ObjectId, object: ObjIdx) {
         LAST.set(Some((self.heap_address(), id, object)));

@@ -205,3 +205,28 @@ fn a_text_without_a_query_is_named_as_empty() {
         }
     }
 }
+
+#[test]
+fn the_error_of_a_regular_expression_is_one_line() {
+    let (session, _) = known();
+    for (lang, text) in [
+        (Lang::Sql, "select 'x' regexp '(a' from objects"),
+        (
+            Lang::Sql,
+            "select * from immediate_dominators('class:a.Node', '(a')",
+        ),
+        (
+            Lang::Oql,
+            "SELECT * FROM a.Node x WHERE toString(x) LIKE \"(a\"",
+        ),
+        (Lang::Oql, "SELECT * FROM \"(a\""),
+    ] {
+        let error = session.run(text, Some(lang), &Limits::default());
+        let error = error.expect_err(text).to_string();
+        assert!(
+            error.contains("bad pattern \"(a\": unclosed group"),
+            "{text}: {error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{text}: {error}");
+    }
+}

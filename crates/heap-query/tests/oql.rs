@@ -599,3 +599,34 @@ fn what_holds_an_object_is_reachable() {
         check(&session, &names, text, &["holder"]);
     }
 }
+
+#[test]
+fn a_class_that_the_dump_does_not_have_is_a_note() {
+    let (session, _) = known();
+    let ask = |text: &str| {
+        let found = session.run(text, Some(Lang::Oql), &Limits::default());
+        let found = found.expect("an answer");
+        (found.rows.len(), found.notes)
+    };
+    let none = |note: &str| (0, vec![note.to_owned()]);
+    for (text, note) in [
+        (
+            "SELECT * FROM a.Nodes",
+            "The dump has no class a.Nodes; did you mean a.Node?",
+        ),
+        (
+            "SELECT * FROM INSTANCEOF Node",
+            "The dump has no class Node; did you mean a.Node?",
+        ),
+        (
+            "SELECT * FROM com.example.shop.Basket",
+            "The dump has no class com.example.shop.Basket.",
+        ),
+    ] {
+        assert_eq!(ask(text), none(note), "{text}");
+    }
+    assert_eq!(ask("SELECT * FROM a.Node"), (2, Vec::new()));
+    // Once, although the query in parentheses runs for each object.
+    let each = "SELECT (SELECT y FROM a.Nope y) FROM a.Node x";
+    assert_eq!(ask(each).1.len(), 1);
+}

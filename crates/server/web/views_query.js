@@ -58,6 +58,7 @@ function answered(answer, p) {
   }[answer.cut];
   return [
     h("p", { class: "dim" }, read, cut),
+    (answer.notes || []).map((note) => h("p", null, note)),
     answer.object_columns.length ? [h("p", null, "The objects of this answer as a set:"), setTabs(setOfQuery(p.text, answer.lang), "query")] : null,
     rowTable(answer),
   ];

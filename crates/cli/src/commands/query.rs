@@ -131,6 +131,7 @@ impl Args {
             let mut lines = Lines {
                 session,
                 rows: 0,
+                notes: Vec::new(),
                 failed: None,
             };
             let result = queries.each(&text, lang, &limits, &mut lines);
@@ -139,6 +140,7 @@ impl Args {
             if let Some(error) = lines.failed {
                 return Err(error.into());
             }
+            lines.notes.iter().for_each(|text| note(text));
             let exit = session.finish(&Provenance::of(heap.summary()));
             (exit, cut, lines.rows)
         } else {
@@ -175,6 +177,7 @@ pub(super) fn fault(error: QueryError) -> anyhow::Error {
 struct Lines<'a> {
     session: &'a Session,
     rows: u64,
+    notes: Vec<String>,
     failed: Option<std::io::Error>,
 }
 
@@ -199,5 +202,9 @@ impl Sink for Lines<'_> {
         let written = self.failed.is_none() && self.write(&report::csv::row(&cells));
         self.rows += u64::from(written);
         written
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
     }
 }

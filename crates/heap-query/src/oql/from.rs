@@ -4,6 +4,7 @@ use super::ast::{From, Source};
 use super::eval::{Evaluated, Row, Runner, Scope, columns};
 use super::model::object_argument;
 use super::value::Value;
+use crate::error::bad_pattern;
 use heap_graph::{ClassIdx, ObjIdx};
 use hprof::ObjectId;
 use std::rc::Rc;
@@ -24,6 +25,9 @@ impl Runner<'_> {
         let values: Vec<Value> = match &from.source {
             Source::Class(name) => {
                 let named = self.env.classes_named(name);
+                if named.is_empty() {
+                    self.env.note_missing_class(name);
+                }
                 named
                     .iter()
                     .map(|c| Value::of_class(&self.env.heap, *c))
@@ -165,7 +169,7 @@ impl Runner<'_> {
             }
         }
         let regex = regex::Regex::new(&format!("^(?:{fixed})$"))
-            .map_err(|e| self.error(at, format!("bad pattern: {e}")))?;
+            .map_err(|e| self.error(at, bad_pattern(pattern, &e)))?;
         let heap = &self.env.heap;
         let all = (0..heap.classes().len() as u32).map(ClassIdx);
         let found = all.filter(|c| regex.is_match(&heap.class(*c).name));

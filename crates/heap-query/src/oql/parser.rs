@@ -3,7 +3,7 @@
 use super::ast::{Expr, Facet, From, Item, Kind, Op, Query, Select, Source};
 use super::lexer::{Tok, Token, tokens};
 use super::value::Value;
-use crate::error::QueryError;
+use crate::error::{QueryError, bad_pattern};
 
 /// The deepest nesting of parentheses, sub-queries and calls: a hostile text must not overflow the stack.
 const MAX_DEPTH: usize = 64;
@@ -417,7 +417,7 @@ impl Parser<'_> {
                 return Err(self.error("expected a regular expression in double quotes"));
             };
             let pattern = regex::Regex::new(&format!("^(?s:{pattern})$"))
-                .map_err(|e| QueryError::at(self.text, place, format!("bad pattern: {e}")))?;
+                .map_err(|e| QueryError::at(self.text, place, bad_pattern(&pattern, &e)))?;
             self.take();
             return Ok(Expr {
                 at,

@@ -6,7 +6,7 @@ use super::listed::{Listed, RowIter};
 use super::table::{Operand, Scan, Type, columns};
 use super::tables::{class_name, id_cell, object, size};
 use crate::cell::Cell;
-use crate::error::QueryError;
+use crate::error::{QueryError, bad_pattern};
 use crate::session::resolve;
 use crate::shared::Env;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
@@ -349,8 +349,8 @@ fn group_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 }
 
 fn pattern(text: Option<&str>) -> Result<Option<regex::Regex>, QueryError> {
-    let made = text.map(regex::Regex::new).transpose();
-    made.map_err(|e| QueryError::Run(e.to_string()))
+    let made = |text| regex::Regex::new(text).map_err(|e| QueryError::Run(bad_pattern(text, &e)));
+    text.map(made).transpose()
 }
 
 fn immediate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {

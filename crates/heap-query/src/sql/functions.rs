@@ -6,7 +6,7 @@ use super::table::Scan;
 use super::tables::{class_name, object, size, via_cells};
 use crate::cell::Cell;
 use crate::describe::{array_length, characters, field_path, readable};
-use crate::error::QueryError;
+use crate::error::{QueryError, bad_pattern};
 use crate::graph::{path_to_root, retained_set};
 use crate::shared::{BLOCK, Env};
 use heap_analysis::collections::held::{self, Held};
@@ -353,7 +353,7 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
     db.create_scalar_function("regexp", 2, flags, |context| {
         let pattern = context.get_or_create_aux(0, |v| -> std::result::Result<_, QueryError> {
             let text = v.as_str().unwrap_or_default();
-            regex::Regex::new(text).map_err(|e| QueryError::Run(e.to_string()))
+            regex::Regex::new(text).map_err(|e| QueryError::Run(bad_pattern(text, &e)))
         })?;
         Ok(match context.get_raw(1) {
             ValueRef::Null => ToSqlOutput::Owned(SqlValue::Null),

@@ -206,6 +206,7 @@ pub(crate) fn explain(env: &Env, text: &str) -> Result<Table, QueryError> {
         object_columns: Vec::new(),
         rows: rows.map_err(failed)?,
         cut: None,
+        notes: Vec::new(),
     })
 }
 

@@ -25,11 +25,13 @@ impl Say for Answer {
         }
         table.when_empty = "no rows";
         let why = self.cut.map(|cut| cut_text(cut, self.rows.len() as u64));
-        match why {
+        let doc = match why {
             Some(why) if self.rows.is_empty() => Doc::new().text([Span::Text(why)]),
             Some(why) => Doc::new().table(table).note([Span::Text(why)]),
             None => Doc::new().table(table),
-        }
+        };
+        let notes = self.notes.iter();
+        notes.fold(doc, |doc, note| doc.note([Span::Text(note.clone())]))
     }
 }
 
