@@ -404,20 +404,8 @@ pub(crate) fn build(
     reached.fill(&mut table.classes, &mut summary);
     stacks::android_heaps(mapped, &objects, &table, &mut summary);
     found.extend(objects.pass.diagnostics.clone());
-    if budget.spilled() {
-        found.push(Diagnostic::new(
-            DamageKind::Note,
-            0,
-            "file",
-            "",
-            "",
-            "the memory limit was reached: arrays went to temporary files",
-        ));
-    }
     summary.diagnostics.extend(found);
-    let note = unreachable_by_damage(&summary);
-    note.into_iter().for_each(|n| summary.diagnostics.push(n));
-    summary.diagnostics.sort();
+    add_notes(&mut summary, budget.spilled());
     let mut class_objects: Vec<(u64, u32)> = table
         .classes
         .iter()
@@ -445,25 +433,25 @@ pub(crate) fn build(
     index.finish().map_err(io())
 }
 
-/// A note on a damaged dump of which a quarter or more of the bytes is unreachable.
-fn unreachable_by_damage(summary: &Summary) -> Option<Diagnostic> {
+/// Adds what limits the results without being damage.
+fn add_notes(summary: &mut Summary, is_spilled: bool) {
+    let note =
+        |record: &str, text: &str| Diagnostic::new(DamageKind::Note, 0, record, "", "", text);
+    if is_spilled {
+        let text = "the memory limit was reached: arrays went to temporary files";
+        summary.diagnostics.push(note("file", text));
+    }
     let all = u128::from(summary.shallow.0);
     let unreachable = all.saturating_sub(u128::from(summary.reachable_shallow.0));
-    if !summary.diagnostics.any_damage() || unreachable == 0 || unreachable * 4 < all {
-        return None;
-    }
-    // Rounded down, so that it is 100 % only if really nothing is reachable.
-    let percent = unreachable * 100 / all;
-    Some(Diagnostic::new(
-        DamageKind::Note,
-        0,
-        "HEAP_DUMP",
-        "",
-        "",
-        format!(
+    if summary.diagnostics.any_damage() && unreachable > 0 && unreachable * 4 >= all {
+        // Rounded down, so that it is 100 % only if really nothing is reachable.
+        let percent = unreachable * 100 / all;
+        let text = format!(
             "{percent} % of the bytes are not reachable from a GC root: objects can be unreachable only because records are missing"
-        ),
-    ))
+        );
+        summary.diagnostics.push(note("HEAP_DUMP", &text));
+    }
+    summary.diagnostics.sort();
 }
 
 fn write_postcard(
