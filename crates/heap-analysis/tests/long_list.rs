@@ -4,7 +4,7 @@ use crate::program::Program;
 use heap_analysis::objects::object::{ObjectOptions, details};
 use heap_analysis::paths::Exclusions;
 use heap_analysis::paths::chain::CHAIN_END;
-use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, MergedPaths, to_objects};
 use heap_analysis::sets::selection::Selection;
 use heap_graph::{ClassIdx, Control, Heap};
 use hprof::ObjectId;
@@ -26,19 +26,24 @@ fn list() -> (Heap, [ObjectId; 2]) {
     (program.open(), [ObjectId(first), ObjectId(last)])
 }
 
-#[test]
-fn paths_to_all_nodes_are_merged_in_a_few_steps_per_node() {
-    let (heap, _) = list();
-    let class = heap.classes().iter().position(|c| c.name == "Node");
-    let class = ClassIdx(class.expect("the class") as u32);
-    let objects = Selection::of(&heap, heap.objects_of(class));
+/// The merged paths to all objects of a class, of which the shortest ones are searched until so many objects were visited.
+fn merged(heap: &Heap, class: &str, exact: usize, control: &Control<'_>) -> MergedPaths {
+    let found = heap.classes().iter().position(|c| c.name == class);
+    let found = ClassIdx(found.expect("the class") as u32);
+    let objects = Selection::of(heap, heap.objects_of(found));
     let options = MergedOptions {
         max_paths: usize::MAX,
         depth: 5,
         top: 10,
         exclude: Exclusions::default(),
-        exact: EXACT_VISITS,
+        exact,
     };
+    to_objects(heap, class, &objects, &options, control).expect("an answer")
+}
+
+#[test]
+fn paths_to_all_nodes_are_merged_in_a_few_steps_per_node() {
+    let (heap, _) = list();
     // Progress is reported every 1,024 steps.
     let reports = AtomicU64::new(0);
     let count = |_| {
@@ -48,7 +53,7 @@ fn paths_to_all_nodes_are_merged_in_a_few_steps_per_node() {
         progress: &count,
         ..Control::quiet()
     };
-    let merged = to_objects(&heap, "Node", &objects, &options, &control).expect("an answer");
+    let merged = merged(&heap, "Node", EXACT_VISITS, &control);
     assert_eq!((merged.followed, merged.without_path), (NODES, 0));
     let targets: Vec<u64> = merged.nodes.iter().map(|n| n.targets).collect();
     assert_eq!(targets, [NODES, NODES, NODES, NODES, NODES - 1]);
@@ -77,19 +82,8 @@ fn a_node_in_the_middle_of_a_doubly_linked_list_has_a_path() {
     let ends = [("FIRST", nodes[0]), ("LAST", nodes[nodes.len() - 1])];
     program.owner("Holder", &ends);
     let heap = program.open();
-    let class = heap.classes().iter().position(|c| c.name == "Middle");
-    let class = ClassIdx(class.expect("the class") as u32);
-    let objects = Selection::of(&heap, heap.objects_of(class));
     // Searches end long before they reach an end of the list, and no dominator holds the node directly.
-    let options = MergedOptions {
-        max_paths: usize::MAX,
-        depth: 5,
-        top: 10,
-        exclude: Exclusions::default(),
-        exact: 1000,
-    };
-    let merged = to_objects(&heap, "Middle", &objects, &options, &Control::quiet());
-    let merged = merged.expect("an answer");
+    let merged = merged(&heap, "Middle", 1000, &Control::quiet());
     assert_eq!((merged.followed, merged.without_path), (1, 0));
     // Below the loader and its list of classes.
     assert_eq!(merged.nodes[2].object.value.as_deref(), Some("Holder"));

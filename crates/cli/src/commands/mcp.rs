@@ -55,7 +55,7 @@ impl Args {
         let subjects = Subjects::open(files, &options, mapping.as_ref(), program.clone());
         let served = server::mcp::serve(subjects, io::stdin().lock(), io::stdout());
         if let Some(live) = program {
-            leave(&live);
+            leave(&live, live.status().borrow().ended);
             live.close();
         }
         served?;

@@ -192,10 +192,11 @@ fn follow_rules(live: &Weak<Live>, file: &Path) {
 }
 
 /// Leaves a program that was watched. The recording of one that has ended would be lost, and is saved. In one that
-/// continues, the agent keeps the recording and sends it to the next page; a note says so.
-pub(crate) fn leave(live: &Live) {
+/// continues, the agent keeps the recording and sends it to the next page, which a note reports. The caller knows
+/// whether it has ended, as the state is measured from time to time only.
+pub(crate) fn leave(live: &Live, has_ended: bool) {
     let status = live.status().borrow().clone();
-    if status.ended {
+    if has_ended {
         keep_recording(live);
     } else if let Some(recording) = status.recording
         && recording.on
@@ -276,7 +277,8 @@ impl Page {
         while !stopper.is_stopped() && (self.stay || !status.borrow().ended) {
             std::thread::sleep(Duration::from_millis(100));
         }
-        self.close();
+        let has_ended = status.borrow().ended;
+        self.close(has_ended);
     }
 
     /// The program has ended: continues to serve with `--stay`, and ends.
@@ -288,11 +290,11 @@ impl Page {
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
-        self.close();
+        self.close(true);
     }
 
-    fn close(self) {
-        leave(&self.live);
+    fn close(self, has_ended: bool) {
+        leave(&self.live, has_ended);
         if let Some(pushing) = self.pushing {
             pushing.finish(&self.live);
         }
