@@ -129,7 +129,9 @@ fn sets_have_exit_codes() {
         ("retained:class:shop.Session", 0),
         ("class:no.such.Class", 1),
         ("heap:zygote", 1),
-        ("nonsense", 2),
+        ("no such set", 2),
+        ("shop.Session", 0),
+        ("no.such.Class", 1),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
         command.arg("objects").arg(&file).arg(set);
