@@ -295,3 +295,27 @@ fn text_tables_are_whole_and_harmless() {
         "{edges}"
     );
 }
+
+#[test]
+fn sites_are_exported_whatever_their_serials_are() {
+    let Some(dump) = testkit::corpus::corpus_dump("x-agent8-dump-b.hprof") else {
+        let why = "the shared corpus is not here";
+        return testkit::skip("exported sites", testkit::Need::Shared, why);
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    fs::write(at.join("a.hprof"), dump.bytes()).expect("the dump");
+    let args = ["export", "a.hprof", "-o", "csv", "--format", "csv", "-q"];
+    run(at, &args, 0);
+    let table = fs::read_to_string(at.join("csv/sites/a.hprof.csv")).expect("a table");
+    let args = ["histogram", "a.hprof", "--by", "site", "--json", "-n", "0"];
+    let sites: Json = serde_json::from_str(&run(at, &args, 0)).expect("JSON");
+    let rows = sites["rows"].as_array().expect("rows").len();
+    // Each row begins with the service; a stack has several lines.
+    let exported = table
+        .lines()
+        .filter(|line| line.contains(",a.hprof,"))
+        .count();
+    assert!(rows > 1000, "{rows}");
+    assert_eq!(exported, rows);
+}

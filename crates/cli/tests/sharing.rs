@@ -297,6 +297,11 @@ fn a_keep_list_keeps_and_renaming_makes_a_map() {
         .rsplit(' ')
         .next()
         .expect("a name");
+    // Static fields have new names, too.
+    let bytes = fs::read(at.join("out.hprof")).expect("the output");
+    let has = |name: &[u8]| bytes.windows(name.len()).any(|window| window == name);
+    assert!(!has(b"apiKey") && has(b"java/util/HashMap"));
+    assert!(map.contains(" apiKey -> "), "{map}");
     let histogram = run(at, &["histogram", "-n", "0", "out.hprof"], 0);
     assert!(
         !histogram.contains("Secrets") && histogram.contains(new),

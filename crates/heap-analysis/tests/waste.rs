@@ -306,8 +306,9 @@ fn naive_collections(list: &[One], heap: &Heap) -> [u64; 5] {
             sums[0] += 1;
             sums[1] += outer + core.shallow + backing.shallow;
         } else {
-            sums[2] += 1;
-            sums[3] += backing.shallow.saturating_sub(array(heap, needed));
+            let unused = backing.shallow.saturating_sub(array(heap, needed));
+            sums[2] += u64::from(unused > 0);
+            sums[3] += unused;
         }
         if !is_list {
             let used = backing.elements.iter().filter(|e| **e != 0).count() as u64;
@@ -562,6 +563,30 @@ fn a_referent_that_its_reference_also_holds_in_another_field_is_not_only_weakly_
         .map(|r| (r.references, r.only))
         .collect();
     assert_eq!(rows, [(3, 1)]);
+}
+
+#[test]
+fn entries_of_one_bucket_count_once_each() {
+    const ENTRIES: u64 = 5;
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let fields = [("referent", Type::Object)];
+    let reference = b.class("java/lang/ref/Reference", object, &fields);
+    let weak = b.class("java/lang/ref/WeakReference", reference, &[]);
+    let fields = [("value", Type::Object), ("next", Type::Object)];
+    let entry = b.class("java/util/WeakHashMap$Entry", weak, &fields);
+    let mut next = 0;
+    for _ in 0..ENTRIES {
+        let key = b.instance(object, &[]);
+        next = b.instance(entry, &[key, next, key].map(Value::Object));
+    }
+    b.root(Root::Unknown, next);
+    let heap = open(&b);
+    let got = waste(&heap, &WasteOptions::default(), &Control::quiet()).expect("an answer");
+    let all = heap.find(hprof::ObjectId(next)).expect("the first entry");
+    assert_eq!(got.weak_maps.entries, ENTRIES);
+    assert_eq!(got.weak_maps.retained, heap.retained(all));
+    assert_eq!(got.weak_maps.rows[0].retained, heap.retained(all));
 }
 
 #[test]

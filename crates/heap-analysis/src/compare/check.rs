@@ -138,8 +138,30 @@ enum Bound {
     Most(u64),
     /// So much more than the baseline.
     More(u64),
-    /// So many percent more than the baseline.
-    Growth(f64),
+    /// So many millionths of a percent of the baseline.
+    Growth(u128),
+}
+
+/// One percent.
+const PERCENT: u128 = 1_000_000;
+
+/// A change by a number of percent with at most 6 decimals, as millionths of a percent of the former number.
+fn growth(text: &str) -> Option<u128> {
+    let (is_less, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{decimals:0<6}");
+    let is_number = all.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_number || whole.is_empty() || whole.len() > 9 || decimals.len() > 6 {
+        return None;
+    }
+    let change: u128 = all.parse().ok()?;
+    match is_less {
+        true => Some((100 * PERCENT).saturating_sub(change)),
+        false => Some(100 * PERCENT + change),
+    }
 }
 
 impl Limit {
@@ -153,11 +175,7 @@ impl Limit {
             found: text.to_owned(),
         };
         if let Some(percent) = text.strip_suffix('%') {
-            let percent: f64 = percent
-                .trim_start_matches('+')
-                .parse()
-                .map_err(|_| fault())?;
-            return Ok(Bound::Growth(percent));
+            return growth(percent.trim()).map(Bound::Growth).ok_or_else(fault);
         }
         let (is_more, size) = match text.strip_prefix('+') {
             Some(size) => (true, size),
@@ -395,9 +413,9 @@ pub fn check(
             let most = match limit.bound(&name)? {
                 Bound::Most(most) => most,
                 Bound::More(more) => known(before)?.saturating_add(more),
-                Bound::Growth(percent) => {
-                    let most = known(before)? as f64 * (1.0 + percent / 100.0);
-                    most.floor().max(0.0) as u64
+                Bound::Growth(millionths) => {
+                    let most = u128::from(known(before)?) * millionths / (100 * PERCENT);
+                    u64::try_from(most).unwrap_or(u64::MAX)
                 }
             };
             checks.push(limited(&name, subject, what, found[k], most, before));
@@ -558,10 +576,21 @@ mod tests {
         assert_eq!(bound("10"), Some(Bound::Most(10)));
         assert_eq!(bound("1.5k"), Some(Bound::Most(1536)));
         assert_eq!(bound("2MiB"), Some(Bound::Most(2 << 20)));
-        assert_eq!(bound("+5%"), Some(Bound::Growth(5.0)));
+        assert_eq!(bound("+5%"), Some(Bound::Growth(105_000_000)));
+        assert_eq!(bound("12.5%"), Some(Bound::Growth(112_500_000)));
+        assert_eq!(bound("-20%"), Some(Bound::Growth(80_000_000)));
+        // As binary fractions, many of these would be a little too small.
+        for percent in 1..=100 {
+            let Some(Bound::Growth(millionths)) = bound(&format!("+{percent}%")) else {
+                panic!("{percent} %");
+            };
+            assert_eq!(100 * millionths / (100 * PERCENT), 100 + percent);
+        }
         assert_eq!(bound("+5"), Some(Bound::More(5)));
         assert_eq!(bound("+1M"), Some(Bound::More(1 << 20)));
-        for wrong in ["", "many", "5 apples", "-3", "%", "+", "++1", "+-1"] {
+        for wrong in [
+            "", "many", "5 apples", "-3", "%", "+", "++1", "+-1", "inf%", "+nan%", "++1%", "1e3%",
+        ] {
             assert_eq!(bound(wrong), None, "{wrong}");
         }
     }

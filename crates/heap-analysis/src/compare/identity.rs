@@ -44,23 +44,32 @@ pub fn stable_name(class: &str) -> String {
     if let Some(at) = name.find("+0x") {
         name = &name[..at];
     }
-    for marker in [
-        "$$Lambda",
-        "$Proxy",
-        "GeneratedMethodAccessor",
-        "GeneratedConstructorAccessor",
-        "GeneratedSerializationConstructorAccessor",
-        "$$FastClassBySpringCGLIB$$",
-        "$$EnhancerBySpringCGLIB$$",
+    // The marker, and whether only a number follows it: `$ProxyRegistry` is a class of the program.
+    for (marker, is_numbered) in [
+        ("$$Lambda", false),
+        ("$Proxy", true),
+        ("GeneratedMethodAccessor", true),
+        ("GeneratedConstructorAccessor", true),
+        ("GeneratedSerializationConstructorAccessor", true),
+        ("$$FastClassBySpringCGLIB$$", false),
+        ("$$EnhancerBySpringCGLIB$$", false),
     ] {
-        if let Some(at) = name.find(marker) {
-            name = &name[..at + marker.len()];
+        if let Some((before, after)) = name.split_once(marker)
+            && (!is_numbered || begins_with_a_number(after))
+        {
+            name = &name[..before.len() + marker.len()];
         }
     }
     let arrays = class.len() - class.trim_end_matches("[]").len();
     let mut stable = name.trim_end_matches("[]").to_owned();
     stable.push_str(&"[]".repeat(arrays / 2));
     stable
+}
+
+/// Whether a number, or nothing, comes before the end of the name or its next part.
+fn begins_with_a_number(rest: &str) -> bool {
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
 /// The label of an object, given the field that holds it.
@@ -147,6 +156,9 @@ mod tests {
             ("a.B$$Lambda+0x00007f01", "a.B$$Lambda"),
             ("a.B$$Lambda$14", "a.B$$Lambda"),
             ("jdk.proxy2.$Proxy17[]", "jdk.proxy2.$Proxy[]"),
+            ("my.$ProxyRegistry", "my.$ProxyRegistry"),
+            ("a.GeneratedMethodAccessor7", "a.GeneratedMethodAccessor"),
+            ("a.GeneratedMethodAccessors", "a.GeneratedMethodAccessors"),
         ] {
             assert_eq!(stable_name(name), want);
         }

@@ -54,7 +54,7 @@ impl Above {
     }
 
     /// What some of the objects retain together; each counts once.
-    pub(super) fn retained(&self, heap: &Heap, some: impl Iterator<Item = ObjIdx>) -> Bytes {
+    pub(crate) fn retained(&self, heap: &Heap, some: impl Iterator<Item = ObjIdx>) -> Bytes {
         let some: FxHashSet<ObjIdx> = some.collect();
         let is_outermost = |object: &&ObjIdx| {
             let mut above = std::iter::successors(self.0.get(object), |above| self.0.get(above));

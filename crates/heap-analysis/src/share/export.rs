@@ -187,7 +187,7 @@ fn classes(heap: &Heap, origin: &Origin) -> Table {
 
 /// Only for dumps with allocation sites; most dumps have one serial for all objects.
 fn sites(heap: &Heap, origin: &Origin) -> Result<Table, HeapError> {
-    let known = (1..64).any(|n| !heap.trace(Serial(n)).is_empty());
+    let known = heap.one_trace().is_none();
     let options = HistogramOptions {
         by: GroupBy::Site,
         sort: SortBy::Retained,

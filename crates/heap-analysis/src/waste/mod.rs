@@ -162,7 +162,10 @@ pub fn waste(
     let filled = FillPass::finish(filled, &fills);
     let mut sites = Sites::default();
     let summing = Summing::new(heap, &shapes, &found, &fills, &filled);
+    let mut counts = CollectionCounts::default();
     let collections = summing.sum(options.top, |one| {
+        counts.with_unused += u64::from(one.unused > 0);
+        counts.large_single += u64::from(one.single_bytes > 0);
         if options.sites {
             sites.add_collection(heap, one);
         }
@@ -219,11 +222,11 @@ pub fn waste(
         omitted_fields,
         contents: census.contents.rows(heap),
         object_arrays: census.contents.object_arrays,
-        references: references::sum(heap, &census.references, options.top)?,
-        weak_maps: references::weak_maps(heap, &census.weak_entries, options.top)?,
+        references: references::sum(heap, &census.references, options.top, control)?,
+        weak_maps: references::weak_maps(heap, &census.weak_entries, options.top, control)?,
         native: native::sum(heap, &census.buffers, options.top),
     };
-    answer.kinds = kinds(&answer, zero_bytes);
+    answer.kinds = kinds(&answer, &counts, zero_bytes);
     Ok(answer)
 }
 
@@ -257,8 +260,16 @@ fn who_holds(
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
+/// Collections that waste memory in ways of which the rows have only the bytes.
+#[derive(Default)]
+struct CollectionCounts {
+    with_unused: u64,
+    /// Those with one element that take more than an array of one slot.
+    large_single: u64,
+}
+
 /// The savings of all kinds, in one list.
-fn kinds(waste: &Waste, zero: (u64, u64)) -> Vec<WasteKind> {
+fn kinds(waste: &Waste, counts: &CollectionCounts, zero: (u64, u64)) -> Vec<WasteKind> {
     let kind = |kind, objects, wasted| WasteKind {
         kind,
         objects,
@@ -290,7 +301,7 @@ fn kinds(waste: &Waste, zero: (u64, u64)) -> Vec<WasteKind> {
         ),
         kind(
             "unused_slots",
-            waste.collections.objects - waste.collections.empty,
+            counts.with_unused,
             waste.collections.unused.0,
         ),
         kind(
@@ -305,7 +316,7 @@ fn kinds(waste: &Waste, zero: (u64, u64)) -> Vec<WasteKind> {
         ),
         kind(
             "single_element_collections",
-            waste.collections.single,
+            counts.large_single,
             waste.collections.single_bytes.0,
         ),
         kind("zero_fields", zero.0, zero.1),

@@ -4,8 +4,10 @@
 use crate::collections::table::WeakEntrySpec;
 use crate::objects::describe::Address;
 use crate::objects::fields::{class_named, static_ref};
+use crate::pace::Pace;
+use crate::paths::together::Above;
 use crate::sets::object_set::Place;
-use heap_graph::{ClassIdx, Dominator, Heap, HeapError, ObjIdx, RefStrength, Slot, Via};
+use heap_graph::{ClassIdx, Control, Dominator, Heap, HeapError, ObjIdx, RefStrength, Slot, Via};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -23,7 +25,7 @@ pub struct ReferenceRow {
     /// Number of references that alone keep their referent in memory: no other path from a root leads to it, not even
     /// through another field of the reference object.
     pub only: u64,
-    /// Sum of the retained sizes of these referents.
+    /// What these referents retain together.
     pub only_retained: Bytes,
 }
 
@@ -107,8 +109,11 @@ pub(super) fn sum(
     heap: &Heap,
     list: &[RawReference],
     top: Option<usize>,
+    control: &Control<'_>,
 ) -> Result<References, HeapError> {
     let mut budget = BUDGET;
+    // The referents that a row counts as held by its references only.
+    let mut only: FxHashMap<(usize, u32), Vec<ObjIdx>> = FxHashMap::default();
     let mut answer = References::default();
     let mut rows: FxHashMap<(usize, u32), ReferenceRow> = FxHashMap::default();
     for reference in list {
@@ -119,15 +124,14 @@ pub(super) fn sum(
             continue;
         };
         let class = heap.class_of(referent);
-        let row = rows
-            .entry((number(reference.strength), class.0))
-            .or_insert_with(|| ReferenceRow {
-                strength: reference.strength,
-                class: heap.class(class).name.clone(),
-                references: 0,
-                only: 0,
-                only_retained: Bytes(0),
-            });
+        let key = (number(reference.strength), class.0);
+        let row = rows.entry(key).or_insert_with(|| ReferenceRow {
+            strength: reference.strength,
+            class: heap.class(class).name.clone(),
+            references: 0,
+            only: 0,
+            only_retained: Bytes(0),
+        });
         row.references += 1;
         match heap.dominator(referent) {
             Dominator::Object(above)
@@ -135,12 +139,18 @@ pub(super) fn sum(
                     && is_alone(heap, reference.object, referent, &mut budget)? =>
             {
                 row.only += 1;
-                row.only_retained.0 += heap.retained(referent).0;
+                only.entry(key).or_default().push(referent);
             }
             // If referents do not count as references, no path leads to it.
             Dominator::Unreachable => row.only += 1,
             _ => {}
         }
+    }
+    let all: Vec<ObjIdx> = only.values().flatten().copied().collect();
+    let above = Above::of(heap, &all, &mut pace(control, &all))?;
+    for (key, row) in &mut rows {
+        let referents = only.remove(key).unwrap_or_default();
+        row.only_retained = above.retained(heap, referents.into_iter());
     }
     let mut rows: Vec<ReferenceRow> = rows.into_values().collect();
     rows.sort_by(|a, b| {
@@ -152,6 +162,10 @@ pub(super) fn sum(
     rows.truncate(keep);
     answer.rows = rows;
     Ok(answer)
+}
+
+fn pace<'c>(control: &'c Control<'c>, objects: &[ObjIdx]) -> Pace<'c> {
+    Pace::new(control, "what references hold", objects.len() as u64)
 }
 
 /// Whether a reference that dominates its referent holds it only as the referent: in a map with weak keys, the value
@@ -281,9 +295,10 @@ pub(super) fn weak_maps(
     heap: &Heap,
     list: &[RawWeakEntry],
     top: Option<usize>,
+    control: &Control<'_>,
 ) -> Result<WeakMaps, HeapError> {
     let mut answer = WeakMaps::default();
-    let mut rows: FxHashMap<[u32; 3], WeakMapRow> = FxHashMap::default();
+    let mut rows: FxHashMap<[u32; 3], (WeakMapRow, Vec<ObjIdx>)> = FxHashMap::default();
     let mut budget = BUDGET;
     for entry in list {
         if budget == 0 {
@@ -296,23 +311,30 @@ pub(super) fn weak_maps(
         }
         let classes = [entry.entry, entry.value, entry.key].map(|o| heap.class_of(o));
         let [of_entry, value, key] = classes.map(|c| heap.class(c).name.clone());
-        let row = rows
+        let empty = || WeakMapRow {
+            entry: of_entry,
+            value,
+            key,
+            entries: 0,
+            retained: Bytes(0),
+            example: Address(heap.id(entry.entry)),
+        };
+        let (row, entries) = rows
             .entry(classes.map(|c| c.0))
-            .or_insert_with(|| WeakMapRow {
-                entry: of_entry,
-                value,
-                key,
-                entries: 0,
-                retained: Bytes(0),
-                example: Address(heap.id(entry.entry)),
-            });
-        let bytes = heap.retained(entry.entry).0;
+            .or_insert_with(|| (empty(), Vec::new()));
         row.entries += 1;
-        row.retained.0 += bytes;
+        entries.push(entry.entry);
         answer.entries += 1;
-        answer.retained.0 += bytes;
     }
-    let mut rows: Vec<WeakMapRow> = rows.into_values().collect();
+    // An entry of a bucket holds the next one.
+    let all: Vec<ObjIdx> = rows.values().flat_map(|row| &row.1).copied().collect();
+    let above = Above::of(heap, &all, &mut pace(control, &all))?;
+    answer.retained = above.retained_by_all(heap, &all);
+    let summed = rows.into_values().map(|(mut row, entries)| {
+        row.retained = above.retained(heap, entries.into_iter());
+        row
+    });
+    let mut rows: Vec<WeakMapRow> = summed.collect();
     rows.sort_by_key(|r| (Reverse(r.retained), r.example));
     let keep = top.unwrap_or(usize::MAX).min(rows.len());
     answer.omitted_rows = (rows.len() - keep) as u64;

@@ -158,6 +158,23 @@ impl Rewriter<'_> {
         Ok(())
     }
 
+    /// Whether a literal is compared by its order or calculated with, as sizes are and ids are not.
+    fn is_number(&self, at: usize) -> bool {
+        let piece = |token: &Token| &self.text[token.from..token.to];
+        let signs = |tokens: &mut dyn Iterator<Item = &Token>| -> String {
+            let solid = tokens.filter(|token| token.kind != Kind::Blank);
+            let signs = solid.take_while(|token| token.kind == Kind::Sign);
+            signs.take(2).map(piece).collect()
+        };
+        let before = signs(&mut self.tokens[..at].iter().rev());
+        let after = signs(&mut self.tokens[at + 1..].iter());
+        let is_order = |signs: &str, differs: &str| {
+            signs != differs
+                && signs.starts_with(['<', '>', '+', '-', '*', '/', '%', '&', '|', '~'])
+        };
+        is_order(&before, "><") || matches!(&*before, "=<" | "=>") || is_order(&after, "<>")
+    }
+
     fn push(&mut self, text: &str, from: usize) {
         self.out.anchors.push((self.out.sql.len(), from));
         self.out.sql.push_str(text);
@@ -180,7 +197,7 @@ impl Rewriter<'_> {
             }
             // SQLite reads a number, but ids are texts in all tables.
             (Kind::Literal, _) => {
-                let id = Some(piece).filter(|p| p.starts_with('0'));
+                let id = Some(piece).filter(|p| p.starts_with('0') && !self.is_number(at));
                 let id = id.and_then(|p| p.parse().ok());
                 if let Some(id) = id.filter(|id| (self.known.is_id)(*id)) {
                     self.push(&format!("'{id}'"), token.from);
@@ -367,6 +384,10 @@ mod tests {
             (
                 "select 0x7f01, 7, '0x7f00' from x where id in (0X7F00,0x007f00) -- 0x7f00",
                 "select 0x7f01, 7, '0x7f00' from x where id in ('0x7f00','0x7f00') -- 0x7f00",
+            ),
+            (
+                "select 1 where a > 0x7f00 or 0x7f00 <= a or a <> 0x7f00 or a >= 0x7f00 or 0x7f00+1=a",
+                "select 1 where a > 0x7f00 or 0x7f00 <= a or a <> '0x7f00' or a >= 0x7f00 or 0x7f00+1=a",
             ),
             (
                 "select * from objects -- a.B\n;",

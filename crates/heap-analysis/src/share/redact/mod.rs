@@ -80,11 +80,18 @@ struct Shape {
     name: String,
     super_class: u64,
     fields: Vec<(u64, BasicType)>,
+    /// The names and types of static fields.
+    statics: Vec<(u64, BasicType)>,
     /// Whether the dump has a record of the class.
     dumped: bool,
 }
 
 impl Shape {
+    /// The names and types of all fields that the class declares.
+    fn members(&self) -> impl Iterator<Item = (u64, BasicType)> + '_ {
+        self.fields.iter().chain(&self.statics).copied()
+    }
+
     /// Bytes of the fields that the class declares.
     fn bytes(&self, ids: IdSize) -> usize {
         let sizes = self.fields.iter().map(|(_, kind)| kind.size(ids.bytes()));
@@ -144,6 +151,7 @@ impl HeapVisitor for ClassPass {
         shape.dumped = true;
         shape.super_class = class.super_class.0;
         shape.fields = class.fields().map(|(n, k)| (n.0, k)).collect();
+        shape.statics = class.statics().map(|(n, v)| (n.0, v.kind)).collect();
         self.names.extend(class.fields().map(|f| f.0.0));
         self.names.extend(class.statics().map(|s| s.0.0));
     }

@@ -123,7 +123,7 @@ impl Names {
         loaded.sort_by_key(|(_, name)| texts.text(*name));
         for (class, shape) in shapes {
             if is_public(*class) {
-                shared.extend(shape.fields.iter().map(|f| f.0));
+                shared.extend(shape.members().map(|(name, _)| name));
             }
         }
         for (serial, [method, _, source]) in &texts.frames {
@@ -145,10 +145,14 @@ impl Names {
             let Some(shape) = shapes.get(class) else {
                 continue;
             };
-            for (field, kind) in shape.fields.iter().filter(|f| !shared.contains(&f.0)) {
-                let old = texts.text(*field);
+            for (field, kind) in shape.members().filter(|f| !shared.contains(&f.0)) {
+                let old = texts.text(field);
+                // What the VM adds, such as `<resolved_references>`.
+                if old.starts_with('<') || old.is_empty() {
+                    continue;
+                }
                 let new = members.get('m', &old);
-                names.new.insert(*field, new.clone().into_bytes());
+                names.new.insert(field, new.clone().into_bytes());
                 let row = [kind.name().to_owned(), old, new];
                 if !entry.1.contains(&row) {
                     entry.1.push(row);

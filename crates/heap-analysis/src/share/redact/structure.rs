@@ -309,6 +309,7 @@ mod tests {
             name: String::new(),
             super_class,
             fields: fields.iter().map(|kind| (0, *kind)).collect(),
+            statics: Vec::new(),
             dumped: true,
         };
         use BasicType::{Int, Object};
