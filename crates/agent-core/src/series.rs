@@ -3,7 +3,7 @@
 
 use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -106,8 +106,9 @@ impl Series {
     }
 
     /// Removes the oldest files until the rest is within the limit, and the temporary files of killed processes. The
-    /// newest file is always kept.
-    pub fn prune(&self) {
+    /// file that is complete now is always kept. A file of a later time is an old one: the clock was set back since.
+    fn prune(&self, complete: &Path) {
+        let now = SystemTime::now();
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => &self.folder,
@@ -130,7 +131,10 @@ impl Series {
                     }
                 }
                 None if matches(&self.template, name) => {
-                    whole.push((modified, name.to_owned(), about.len()));
+                    let is_complete = self.folder.join(name) == complete;
+                    let is_of_past = modified <= now;
+                    let age = (is_complete, is_of_past, modified);
+                    whole.push((age, name.to_owned(), about.len()));
                 }
                 _ => {}
             }
@@ -161,10 +165,11 @@ fn excess(sizes: &[u64], keep: Keep) -> usize {
     sizes.len().saturating_sub(kept.max(1))
 }
 
-/// Whether the process that wrote a file has ended: while it runs, it has a lock on the file.
+/// Whether the process that wrote a file has ended: while it runs, it has a lock on the file. Unknown on a file system
+/// without locks, where such files stay.
 fn is_abandoned(part: &Path) -> bool {
     let file = OpenOptions::new().write(true).open(part);
-    file.is_ok_and(|file| !matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    file.is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Whether the template can produce this name.
@@ -251,7 +256,7 @@ impl Drop for Part {
         } else {
             let _ = fs::rename(&self.part, &self.path);
         }
-        self.series.prune();
+        self.series.prune(&self.path);
     }
 }
 
@@ -385,6 +390,21 @@ mod tests {
     }
 
     #[test]
+    fn a_new_file_stays_after_the_clock_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        for name in ["a-20270101-000000", "a-20270102-000000"] {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(later).unwrap();
+        }
+        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
+        let paths = [write(&series, "x"), write(&series, "x")];
+        let mut names = paths.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+        names.sort();
+        assert_eq!(listing(folder.path()), names);
+    }
+
+    #[test]
     fn what_a_killed_process_has_left_goes_and_what_another_writes_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -395,7 +415,7 @@ mod tests {
         let left = path("a-20260131-000000.part");
         File::create(&left).unwrap().set_modified(old).unwrap();
         File::create(path("a-20260131-000001.part")).unwrap();
-        series.prune();
+        series.prune(Path::new(""));
         assert_eq!(
             listing(folder.path()),
             ["a-20260131-000001.part".to_owned(), format!("a-{T}.part")]

@@ -4,22 +4,23 @@
 //! namespaces, too; the system returns its user. A collector on another machine must know a secret.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent_core::control::secret::{Nonce, Secret, Side};
+
+use crate::process;
 
 /// Connects to a collector of this user or of root that listens at `path`. The returned `TcpStream` is a stream of
 /// another address family; the methods of `TcpStream` that are used here work for every family.
 pub(crate) fn connect(path: &Path) -> io::Result<TcpStream> {
     let stream = UnixStream::connect(path)?;
-    // SAFETY: takes nothing and cannot fail.
-    let own = unsafe { libc::geteuid() };
+    let own = process::user();
     let other = user_of(&stream)?;
     if other != own && other != 0 {
         return Err(io::Error::new(
@@ -60,12 +61,39 @@ pub(crate) fn secret(file: &str) -> Result<Secret, String> {
     Secret::of(&content).ok_or_else(|| format!("{file} has less than 16 bytes"))
 }
 
-/// Performs the handshake in which both sides prove that they know the secret.
+/// A stream that is read until a time and not longer, however few bytes come at a time.
+struct Hurried<'a> {
+    stream: &'a TcpStream,
+    end: Instant,
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Performs the handshake in which both sides prove that they know the secret, within `patience`.
 pub(crate) fn meet(stream: &TcpStream, secret: &Secret, patience: Duration) -> io::Result<()> {
     let mut own = Nonce::default();
     File::open("/dev/urandom")?.read_exact(&mut own)?;
-    stream.set_read_timeout(Some(patience))?;
-    let met = secret.meet(Side::Agent, &own, stream);
+    let end = Instant::now() + patience;
+    let met = secret.meet(Side::Agent, &own, Hurried { stream, end });
     stream.set_read_timeout(None)?;
     met.map_err(|error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::UnexpectedEof => io::Error::new(
@@ -74,4 +102,38 @@ pub(crate) fn meet(stream: &TcpStream, secret: &Secret, patience: Duration) -> i
         ),
         _ => error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_core::control::secret::MAGIC;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_collector_that_answers_byte_by_byte_is_refused_in_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        let answer = [&MAGIC[..], &[0; 64]].concat();
+        let sent = std::thread::spawn(move || {
+            let mut agent = listener.accept().expect("the agent").0;
+            let mut sent = 0;
+            for byte in &answer {
+                if agent.write_all(&[*byte]).is_err() {
+                    break;
+                }
+                sent += 1;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            sent == answer.len()
+        });
+        let secret = Secret::of(&[7; 32]).expect("long enough");
+        let met = meet(&stream, &secret, Duration::from_millis(100));
+        drop(stream);
+        assert!(met.is_err());
+        assert!(
+            !sent.join().expect("sent"),
+            "it has waited for the whole answer"
+        );
+    }
 }

@@ -96,7 +96,17 @@ fn names(name: &str, format: Format) -> impl Iterator<Item = String> {
 ///
 /// A recording holds a lock on its file as long as it writes it. A file is replaced only by a recording that holds its
 /// lock, so of several recordings that begin in the same moment one succeeds.
+///
+/// A symbolic link of this user stays, and the file that it leads to is replaced. A link of another user is replaced
+/// itself: it may lead to any file of this user.
 fn replace(path: &Path) -> io::Result<Option<File>> {
+    let whole = match fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() && link.uid() == process::user() => {
+            fs::canonicalize(path).ok()
+        }
+        _ => None,
+    };
+    let path = whole.as_deref().unwrap_or(path);
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     // A device, a pipe, or a link to a file that does not exist yet: it is opened, not replaced. This is checked first,
@@ -159,6 +169,20 @@ mod tests {
             (metadata.len(), metadata.permissions().mode() & 0o777),
             (0, 0o600)
         );
+    }
+
+    #[test]
+    fn a_link_stays_and_the_file_behind_it_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for text in ["longer", "short"] {
+            let (mut written, _) = create(link.to_str().unwrap(), Format::Text).unwrap();
+            written.write_all(text.as_bytes()).unwrap();
+            drop(written);
+            assert!(link.is_symlink(), "{text}");
+            assert_eq!(fs::read(&file).unwrap(), text.as_bytes());
+        }
     }
 
     #[test]

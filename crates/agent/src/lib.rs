@@ -27,3 +27,4 @@ mod recording;
 mod rotation;
 mod sender;
 mod snapshot;
+mod stream;

@@ -24,8 +24,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
     /// Whether the output is sent to a collector.
     pub(crate) is_socket: bool,
-    /// The collector's stream, until the listener is started.
-    pub(crate) collector: Option<(TcpStream, Patience)>,
+    /// The collector's stream, if it is no pipe, until the listener is started.
+    pub(crate) collector: Option<(Option<TcpStream>, Patience)>,
 }
 
 impl Profiler for Shared {
@@ -114,9 +114,10 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     let Some((collector, patience)) = output.collector else {
         return Err("nothing listens at the other end".to_owned());
     };
-    recording::moved(&output.place);
+    recording::continues_with(options, &output.place);
     let begin = || {
         let mut recorder = lock();
+        recorder.set_output(options.output.clone());
         recorder.begin_again(vm, output.writer);
         let on = Command::Control(Switch::Allocations(true));
         if recorder.options().tracks_every_allocation() || recorder.options().sampled.is_some() {
@@ -143,14 +144,15 @@ pub(crate) fn rotate(vm: &'static HotSpot, recorder: &Arc<Mutex<Recorder>>, outp
     }
 }
 
-/// Starts a thread that takes the collector's commands.
+/// Starts a thread that takes the collector's commands; a pipe has none.
 fn hear(
     vm: &'static HotSpot,
-    (collector, patience): (TcpStream, Patience),
+    (collector, patience): (Option<TcpStream>, Patience),
     recorder: &Arc<Mutex<Recorder>>,
 ) {
     *lock_patience() = Some(patience.clone());
     IS_ALONE.store(false, Ordering::SeqCst);
+    let Some(collector) = collector else { return };
     let recorder = Arc::clone(recorder);
     let listen = move || listen(vm, collector, &recorder, &patience);
     if let Err(error) = vm.run_thread("HPROF listener thread", listen) {

@@ -1,8 +1,9 @@
 //! The destination of the output: a file, or a collector.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +19,15 @@ use vmpi::Memory;
 use crate::file::{self, Named};
 use crate::process::wall_time;
 use crate::sender::{Patience, Sender};
+use crate::stream::Stream;
 use crate::{collector, events};
 
 /// An opened output.
 pub(crate) struct Output {
     /// Receives the bytes.
     pub(crate) writer: Box<dyn Write + Send>,
-    /// The source of commands in socket mode, and how long the agent waits for the collector.
-    pub(crate) collector: Option<(TcpStream, Patience)>,
+    /// How long the agent waits for the reader of a socket or pipe; of a socket, also the source of commands.
+    pub(crate) collector: Option<(Option<TcpStream>, Patience)>,
     /// The destination, as messages show it.
     pub(crate) place: String,
     /// The folder for a snapshot of an exhausted heap: that of the output file, otherwise the working folder.
@@ -94,6 +96,13 @@ fn create(options: &Options, name: &str) -> Result<Output, StartError> {
         }
     })?;
     let place = named(&name);
+    if file
+        .metadata()
+        .is_ok_and(|about| about.file_type().is_fifo())
+    {
+        let refused = |error: io::Error| StartError::ProfileFile(name, Some(error.to_string()));
+        return send_to_pipe(options, file, place).map_err(refused);
+    }
     let file = Named::new(file, place.clone(), true);
     // Text is small and read while the program runs; a dump is large.
     let buffer = if options.output.format == Format::Binary {
@@ -205,13 +214,27 @@ pub(crate) fn dial(
 
 /// Writes to the collector by a separate thread; the agent's buffer is emptied at each flush.
 fn send_to(options: &Options, stream: TcpStream, place: String) -> io::Result<Output> {
-    let collector = stream.try_clone()?;
+    let commands = stream.try_clone()?;
+    send(options, Stream::Socket(stream), Some(commands), place)
+}
+
+/// The same to the reader of a pipe, which may stop reading like a collector.
+fn send_to_pipe(options: &Options, pipe: File, place: String) -> io::Result<Output> {
+    send(options, Stream::of_pipe(pipe)?, None, place)
+}
+
+fn send(
+    options: &Options,
+    stream: Stream,
+    commands: Option<TcpStream>,
+    place: String,
+) -> io::Result<Output> {
     let memory = memory(options);
     let sender = Sender::new(stream, &memory)?;
     let patience = sender.patience();
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, sender)),
-        collector: Some((collector, patience)),
+        collector: Some((commands, patience)),
         place,
         folder: folder(Path::new("snapshot")),
         scratch: scratch(&std::env::temp_dir().join("hprof").to_string_lossy()),

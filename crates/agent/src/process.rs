@@ -47,6 +47,12 @@ pub(crate) fn wall_time() -> WallTime {
     }
 }
 
+/// The user whose rights the process has.
+pub(crate) fn user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Writes to standard error; all messages use this function. If the stream is closed, the text is dropped.
 pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());

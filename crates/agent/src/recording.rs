@@ -79,7 +79,15 @@ pub(crate) fn begin(
     });
 }
 
-/// The recording continues with another output.
+/// The recording continues with the output of these options, which record the same.
+pub(crate) fn continues_with(options: &Options, place: &str) {
+    if let Some(now) = lock().as_mut() {
+        now.options.clone_from(&options.text);
+    }
+    moved(place);
+}
+
+/// The recording continues with another file.
 pub(crate) fn moved(place: &str) {
     if let Some(now) = lock().as_mut() {
         now.place = place.to_owned();
@@ -142,19 +150,21 @@ fn status() -> String {
 
 /// Ends this recording, if it is still active.
 pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
-    let is_it = |now: Recording| Arc::ptr_eq(&now.recorder, recorder);
-    if now().is_some_and(is_it)
-        && let Err(error) = end()
-    {
+    let is_it = |now: &mut Recording| Arc::ptr_eq(&now.recorder, recorder);
+    let taken = lock().take_if(is_it);
+    if let Some(Err(error)) = taken.map(end_taken) {
         process::note(&error);
     }
 }
 
 /// Ends the recording, which writes all its data.
 fn end() -> Result<Recording, String> {
-    let Some(now) = lock().take() else {
-        return Err(NOTHING.to_owned());
-    };
+    let taken = lock().take();
+    end_taken(taken.ok_or(NOTHING)?)
+}
+
+/// Ends the recording that was the current one.
+fn end_taken(now: Recording) -> Result<Recording, String> {
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.end().map_err(|error| error.to_string())?;
     entry::allow_another();
@@ -220,7 +230,10 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
         end()?;
     }
     let remark = options.remark().map(|remark| format!("; {remark}"));
-    entry::begin(java, options, output).map_err(|error| error.to_string())?;
+    entry::begin(java, options, output).map_err(|error| match &before {
+        Some(before) => format!("{error}; the recording to {} has ended", before.place),
+        None => error.to_string(),
+    })?;
     let printed = status() + &remark.unwrap_or_default();
     Ok(match before {
         Some(before) => format!(

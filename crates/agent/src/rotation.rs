@@ -52,6 +52,7 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
                 return;
             }
             // The recording stays in the current output until another one is open.
+            let options = recorder.lock().options().clone();
             match output::open(&options) {
                 Ok(output) => listener::rotate(vm, &recorder, output),
                 Err(error) => {

@@ -1,9 +1,8 @@
-//! Sends bytes to a collector by a separate thread. If a collector reads slowly or not at all, the profile loses its
+//! Sends bytes to a collector or a pipe by a separate thread. If a collector reads slowly or not at all, the profile loses its
 //! end, and the program is not delayed.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use locks::{Condvar, Mutex, MutexGuard, Rank};
 use vmpi::Memory;
 
 use crate::process;
+use crate::stream::Stream;
 
 /// The most bytes that may wait for the collector, unless the memory limit is small.
 const LIMIT: u64 = 16 << 20;
@@ -45,7 +45,7 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
-    stream: TcpStream,
+    stream: Stream,
     memory: Arc<Memory>,
     limit: u64,
 }
@@ -80,14 +80,15 @@ impl Shared {
     /// Ends sending. Wakes the threads that write to the collector or read from it.
     fn give_up(&self, queue: &mut Queue) {
         queue.end = Some(format!(
-            "the collector does not read; {} bytes are dropped, and all later ones",
+            "the {} does not read; {} bytes are dropped, and all later ones",
+            self.stream.reader(),
             queue.waiting
         ));
         queue.pieces.clear();
         self.memory
             .native
             .discharge(std::mem::take(&mut queue.waiting));
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.stream.abandon();
         self.changed.notify_all();
     }
 }
@@ -151,7 +152,7 @@ impl Sender {
     ///
     /// # Errors
     /// No thread can be started.
-    pub(crate) fn new(stream: TcpStream, memory: &Arc<Memory>) -> io::Result<Self> {
+    pub(crate) fn new(stream: Stream, memory: &Arc<Memory>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Rank::Sender, Queue::default()),
             changed: Condvar::new(),
@@ -215,7 +216,7 @@ impl Write for Sender {
 
 /// The sending thread; it ends when the collector has disconnected or the writers close the queue.
 fn send(shared: &Shared) {
-    let mut collector = &shared.stream;
+    let collector = &shared.stream;
     loop {
         let mut queue = shared.lock();
         let piece = loop {
@@ -225,9 +226,7 @@ fn send(shared: &Shared) {
             match queue.pieces.pop_front() {
                 Some(piece) => break piece,
                 None if queue.is_closed => {
-                    // This closes only the writing side, because the thread that reads the collector's commands still
-                    // uses the stream.
-                    let _ = collector.shutdown(Shutdown::Write);
+                    collector.end();
                     return;
                 }
                 None => queue = shared.changed.wait(queue),
@@ -253,6 +252,9 @@ fn send(shared: &Shared) {
                 }
                 Err(error) => {
                     queue.end.get_or_insert_with(|| error.to_string());
+                    queue.pieces.clear();
+                    let waiting = std::mem::take(&mut queue.waiting);
+                    shared.memory.native.discharge(waiting);
                 }
             }
             let is_over = queue.end.is_some();
@@ -269,12 +271,12 @@ fn send(shared: &Shared) {
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     fn pair() -> (Sender, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let sender = Sender::new(stream, &Arc::default()).unwrap();
+        let sender = Sender::new(Stream::Socket(stream), &Arc::default()).unwrap();
         (sender, listener.accept().unwrap().0)
     }
 
@@ -301,7 +303,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let memory = Arc::new(Memory::new(16 << 20));
-        let mut sender = Sender::new(stream, &memory).unwrap();
+        let mut sender = Sender::new(Stream::Socket(stream), &memory).unwrap();
         let collector = listener.accept().unwrap().0;
         let block = vec![7; 1 << 20];
         assert!((0..200).any(|_| sender.write_all(&block).is_err()));

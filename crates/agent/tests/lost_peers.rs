@@ -1,7 +1,10 @@
 //! Collectors that go away, or stop reading: the program continues, and what they have got is a profile.
 
+use std::fs::File;
 use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
 use std::sync::mpsc::channel;
 
 use crate::common::stage::*;
@@ -90,6 +93,26 @@ fn a_collector_that_stops_reading_is_abandoned() {
             std::fs::write(stage.got(), &received).expect("written");
             check_cut(&stage, mode.contains("format=b"), &what);
         }
+    }
+}
+
+#[test]
+fn a_pipe_whose_reader_stops_reading_costs_the_program_nothing() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        let Some(stage) = stage(lab) else { continue };
+        let pipe = stage.folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo").success());
+        let mut reader = File::options();
+        let reader = reader.read(true).custom_flags(libc::O_NONBLOCK);
+        let reader = reader.open(&pipe).expect("a reader");
+        let options = format!("heap=all,format=b,file={}", pipe.display());
+        let mut program = stage.patient(jdk, Some((&lab.agent, &options)));
+        program.finish("kept 1000");
+        drop(reader);
     }
 }
 

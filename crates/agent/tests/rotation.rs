@@ -230,6 +230,7 @@ fn a_program_is_attached_to_for_a_series_of_files() {
         let status = stage.run(&["attach", &pid, "status"]);
         let status = String::from_utf8_lossy(&status.stdout).into_owned();
         assert!(status.contains("nothing is recorded"), "{status}");
+        continue_series(lab, stage, &pid);
         let nowhere = ["--duration", "2", "-o", "no/such/folder/%t.pb.gz"];
         let ran = stage.run(&[&arguments[..], &nowhere].concat());
         let printed = String::from_utf8_lossy(&ran.stderr);
@@ -237,4 +238,30 @@ fn a_program_is_attached_to_for_a_series_of_files() {
         program.type_line("end");
         program.expect("kept 1000");
     }
+}
+
+/// The command that takes the files is killed, and the same command takes the next ones.
+fn continue_series(lab: &Lab, stage: &Stage, pid: &str) {
+    let folder = stage.folder.path();
+    let record = |output: &str| {
+        let mut command = Command::new(&stage.tenure);
+        command.current_dir(folder).args(["attach", pid, "--agent"]);
+        command.arg(&lab.agent).args(["--loop", "1", "-o", output]);
+        Talk::start(command)
+    };
+    let mut killed = record("first-%t.json");
+    until_seen(folder, ".json", 1);
+    killed.child.kill().expect("killed");
+    killed.child.wait().expect("ended");
+    testkit::until(|| {
+        let status = stage.ordered(lab, &[pid, "status"]);
+        match status.contains("which has disconnected") {
+            true => Ok(()),
+            false => Err(status),
+        }
+    });
+    let mut next = record("next-%t.collapsed");
+    until_seen(folder, ".collapsed", 2);
+    stage.ordered(lab, &[pid, "stop"]);
+    assert_eq!(next.code(), Some(0));
 }

@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::control::{Command, Switch};
 use crate::host::Host;
 use crate::ids::{ObjectIds, thread_of};
-use crate::options::{Format, Mode, Options};
+use crate::options::{Format, Mode, Options, Output};
 use crate::output::binary::{BinaryOutput, Settings};
 use crate::output::sink::Sink;
 use crate::output::text::TextOutput;
@@ -130,6 +130,11 @@ impl Recorder {
     /// The settings.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The output is another one of the same form from now on.
+    pub fn set_output(&mut self, output: Output) {
+        self.options.output = output;
     }
 
     /// Calls one output function with the context that it needs.
