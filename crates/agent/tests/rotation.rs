@@ -260,8 +260,8 @@ fn continue_series(lab: &Lab, stage: &Stage, pid: &str) {
             false => Err(status),
         }
     });
-    let mut next = record("next-%t.collapsed");
-    until_seen(folder, ".collapsed", 2);
+    let mut next = record("all-%t.next.pb.gz");
+    until_seen(folder, ".next.pb.gz", 2);
     stage.ordered(lab, &[pid, "stop"]);
     assert_eq!(next.code(), Some(0));
 }
