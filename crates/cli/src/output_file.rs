@@ -55,6 +55,19 @@ impl OutputFile {
         Self::begin(path, force, inputs, true)
     }
 
+    /// The same for an output that another program writes, or that is read before it is whole: a device or a pipe, which
+    /// has no other name until then, is refused before it is opened.
+    pub(crate) fn create_with_part(
+        path: &Path,
+        force: bool,
+        inputs: &[&Path],
+    ) -> Result<OutputFile> {
+        match fs::symlink_metadata(path) {
+            Ok(there) if force && !is_replaceable(path, &there) => Err(no_file(path)),
+            _ => Self::create(path, force, inputs),
+        }
+    }
+
     /// The same for a command that handles signals itself, because a recording ends with them.
     pub(crate) fn create_for_recording(
         path: &Path,
@@ -145,8 +158,11 @@ impl OutputFile {
     }
 
     /// The name it has until it is whole.
-    pub(crate) fn part(&self) -> &Path {
-        self.part.as_deref().unwrap_or(&self.path)
+    ///
+    /// # Errors
+    /// If it has none, because it is a device or a pipe.
+    pub(crate) fn part(&self) -> Result<&Path> {
+        self.part.as_deref().ok_or_else(|| no_file(&self.path))
     }
 
     /// Gives it its name, unless what it was made from changed meanwhile.
@@ -282,6 +298,14 @@ fn folder_of(path: &Path) -> &Path {
 
 fn exists(path: &Path) -> anyhow::Error {
     Usage(format!("{} exists (--force overwrites)", path.display())).into()
+}
+
+fn no_file(path: &Path) -> anyhow::Error {
+    let path = path.display();
+    Usage(format!(
+        "{path} is not a regular file, which this output must be"
+    ))
+    .into()
 }
 
 /// Whether two names mean one file: through links, and of files that are still to be written.

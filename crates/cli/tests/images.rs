@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -230,6 +230,13 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     let (code, _, printed) = tenure(&folder, &args);
     assert_eq!(code, Some(2), "{printed}");
     assert!(printed.contains("exists (--force overwrites)"), "{printed}");
+    // The JVM cannot write to a device, and a new file must not replace it.
+    let device = folder.join("device");
+    symlink("/dev/null", &device).expect("a link");
+    let (code, _, printed) = tenure(&folder, &["dump", &pid, "-o", "device", "--force"]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("is not a regular file"), "{printed}");
+    assert!(device.is_symlink());
     let (code, stdout, printed) = tenure(&folder, &["dump", &resting.name, "--frozen", "-o", "-"]);
     assert_eq!(code, Some(0), "{printed}");
     // Nothing was allocated since; the number of the conservative roots may differ by a few.

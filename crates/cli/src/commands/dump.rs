@@ -103,10 +103,11 @@ impl Args {
         }
         let (jvm, name) = self.find(target)?;
         let path = std::path::absolute(&name).with_context(|| name.display().to_string())?;
-        let file = OutputFile::create(&path, force, &[])?;
+        let file = OutputFile::create_with_part(&path, force, &[])?;
+        let part = file.part()?;
         // The JVM takes only a name that is free.
-        fs::remove_file(file.part()).with_context(|| path.display().to_string())?;
-        attach::dump(&jvm, file.part(), !self.all)?;
+        fs::remove_file(part).with_context(|| path.display().to_string())?;
+        attach::dump(&jvm, part, !self.all)?;
         file.finish()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
         let name = name.display();

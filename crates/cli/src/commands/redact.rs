@@ -112,7 +112,7 @@ impl Args {
             dir: session.global.cache_dir.as_deref(),
             ..Unpack::default()
         };
-        let written = Source::open(out.file.part(), &unpack)?;
+        let written = Source::open(out.file.part()?, &unpack)?;
         let found = verify(source.bytes(), written.bytes(), &redactor)?;
         if !found.clean() {
             // What cannot be vouched for must not be there to be sent.
@@ -131,7 +131,7 @@ impl Args {
         }
         if is_stdout {
             let mut stdout = crate::output::stdout();
-            std::io::copy(&mut File::open(out.file.part())?, &mut stdout)?;
+            std::io::copy(&mut File::open(out.file.part()?)?, &mut stdout)?;
             stdout.flush()?;
         } else {
             out.file.finish()?;
