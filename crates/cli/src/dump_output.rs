@@ -74,6 +74,17 @@ impl DumpOutput {
         Ok(DumpOutput { file, is_packed })
     }
 
+    /// Begins one that is read before it is whole.
+    pub(crate) fn create_with_part(
+        path: &Path,
+        force: bool,
+        inputs: &[&Path],
+    ) -> Result<DumpOutput> {
+        let is_packed = is_packed(path)?;
+        let file = OutputFile::create_with_part(path, force, inputs)?;
+        Ok(DumpOutput { file, is_packed })
+    }
+
     /// Begins one that is read before it is sent to standard output.
     pub(crate) fn create_for_stdout() -> Result<DumpOutput> {
         Ok(DumpOutput {

@@ -165,6 +165,12 @@ fn a_device_is_written_to_and_stays() {
     let ran = tenure(folder.path(), &report.split(' ').collect::<Vec<_>>());
     let printed = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(0), "{printed}");
+    // What is verified is read again, which a device does not allow.
+    let redact = ["redact", "heap.hprof", "/dev/null", "--force"];
+    let ran = tenure(folder.path(), &redact);
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("is not a regular file"), "{printed}");
     let kind = fs::metadata("/dev/null").expect("it").file_type();
     assert!(!kind.is_file());
 }

@@ -2,7 +2,7 @@
 
 use crate::build::{Detail, Meta, is_local};
 use crate::idmap::{Block, Directory, IdMap, NO_NUMBER, select};
-use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, make_requested, spill_dir};
+use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, make_requested};
 use crate::packed::{Column, Packed, width_for};
 use crate::sections::{self, Sections};
 use crate::{
@@ -37,6 +37,8 @@ pub struct Heap {
     /// Class numbers by id, for the pass that finds referrers.
     pub(crate) class_numbers: OnceLock<rustc_hash::FxHashMap<u64, ClassIdx>>,
     pub(crate) path: PathBuf,
+    /// The dump that was opened, which can have lost its name to another one since; `None` for what is no regular file.
+    pub(crate) identity: Option<Identity>,
     pub(crate) options: Options,
     from_index: bool,
     /// The strength of the referents of each class. Cached, because a chain of superclasses may be as long as the
@@ -102,21 +104,24 @@ impl Heap {
     pub fn open(path: &Path, options: &Options, control: &Control<'_>) -> Result<Heap, HeapError> {
         let (path, options) = split_snapshot(path, options);
         let place = IndexPlace::of(&path, &options);
-        if let Some(identity) = sections::identity(&path, &options)
+        let identity = sections::identity(&path, &options);
+        if let Some(identity) = identity
             && let Some(file) = place.find(identity)
             && let Some(meta) = file.verified(Tag::Meta).and_then(decode::<Meta>)
         {
-            let index = Sections::new(file, &path, &options);
-            return Ok(Heap::from_parts(index, meta, path, options, true));
+            let index = Sections::new(file, Some(identity), &path, &options);
+            let mut heap = Heap::from_parts(index, meta, path, Some(identity), options);
+            heap.from_index = true;
+            return Ok(heap);
         }
         make_requested(&options)?;
-        let (file, source) = sections::build(&path, &options, control)?;
+        let (file, source) = sections::build(&path, identity, &options, control)?;
         let meta = decode::<Meta>(file.bytes(Tag::Meta)).ok_or_else(|| HeapError::Io {
             what: "index".to_owned(),
             error: std::io::Error::other("what was just written cannot be read back"),
         })?;
-        let index = Sections::new(file, &path, &options);
-        let heap = Heap::from_parts(index, meta, path, options, false);
+        let index = Sections::new(file, identity, &path, &options);
+        let heap = Heap::from_parts(index, meta, path, identity, options);
         // A new cell is empty, so this cannot fail.
         let _ = heap.source.set(source);
         Ok(heap)
@@ -126,8 +131,8 @@ impl Heap {
         index: Sections,
         meta: Meta,
         path: PathBuf,
+        identity: Option<Identity>,
         options: Options,
-        from_index: bool,
     ) -> Heap {
         Heap {
             index,
@@ -139,8 +144,9 @@ impl Heap {
             inbound: OnceLock::new(),
             class_numbers: OnceLock::new(),
             path,
+            identity,
             options,
-            from_index,
+            from_index: false,
             strengths: OnceLock::new(),
         }
     }
@@ -151,12 +157,18 @@ impl Heap {
     }
 
     /// The path of a file beside the index for results computed from it, and a text that identifies the dump, the
-    /// options and the format of the index. `None` if the index is not on disk.
+    /// options and the format of the index. `None` if the index is not on disk, or if another dump has the name by now.
     pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
+        let Identity(parts) = self.identity.filter(|_| self.is_in_place())?;
         let index = IndexPlace::of(&self.path, &self.options).first()?;
-        let Identity(parts) = sections::identity(&self.path, &self.options)?;
         let parts = parts.map(|part| format!("{part:x}")).join(" ");
         Some((index.with_extension(what), format!("{VERSION} {parts}")))
+    }
+
+    /// Whether the file of this name is still the dump that was opened. If not, the folder of the index is that of
+    /// another dump.
+    pub(crate) fn is_in_place(&self) -> bool {
+        sections::identity(&self.path, &self.options) == self.identity
     }
 
     /// Bytes of the index per section.
@@ -173,12 +185,8 @@ impl Heap {
         if let Some(source) = self.source.get() {
             return Ok(source);
         }
-        let spill = spill_dir(&self.path, &self.options);
         let control = Control::quiet();
-        let source = Source::open(
-            &self.path,
-            &sections::unpack(&spill, &self.options, &control),
-        )?;
+        let source = sections::open(&self.path, self.identity, &self.options, &control)?;
         Ok(self.source.get_or_init(|| source))
     }
 

@@ -12,16 +12,23 @@ use std::sync::OnceLock;
 pub(crate) struct Sections {
     file: IndexFile,
     again: OnceLock<Option<IndexFile>>,
+    identity: Option<Identity>,
     path: PathBuf,
     options: Options,
 }
 
 impl Sections {
     /// The sections of the index of a dump.
-    pub(crate) fn new(file: IndexFile, path: &Path, options: &Options) -> Sections {
+    pub(crate) fn new(
+        file: IndexFile,
+        identity: Option<Identity>,
+        path: &Path,
+        options: &Options,
+    ) -> Sections {
         Sections {
             file,
             again: OnceLock::new(),
+            identity,
             path: path.to_owned(),
             options: options.clone(),
         }
@@ -65,7 +72,8 @@ impl Sections {
     #[cold]
     fn again(&self) -> Option<&IndexFile> {
         let build = || {
-            let (file, _) = build(&self.path, &self.options, &Control::quiet()).ok()?;
+            let control = Control::quiet();
+            let (file, _) = build(&self.path, self.identity, &self.options, &control).ok()?;
             // The same dump gives the same index. If this one differs, the dump is another by now,
             // and sections of both must not be mixed.
             let same = file.bytes(Tag::Meta) == self.file.bytes(Tag::Meta);
@@ -94,17 +102,39 @@ pub(crate) fn unpack<'a>(dir: &'a Path, options: &Options, control: &Control<'a>
     }
 }
 
-/// Reads a dump and writes its index, where there is a place for one.
+/// Opens a dump that had this identity before.
+///
+/// # Errors
+/// [`HeapError::Changed`] if the file has another identity by now.
+pub(crate) fn open(
+    path: &Path,
+    expected: Option<Identity>,
+    options: &Options,
+    control: &Control<'_>,
+) -> Result<Source, HeapError> {
+    let spill = spill_dir(path, options);
+    let source = Source::open(path, &unpack(&spill, options, control))?;
+    // After the opening: a file that took the name before it has another identity.
+    if expected.is_some() && identity(path, options) != expected {
+        return Err(HeapError::Changed {
+            path: path.display().to_string(),
+            why: Changed::Written,
+        });
+    }
+    Ok(source)
+}
+
+/// Reads a dump and writes its index, where there is a place for one. The identity was taken before the first byte is
+/// read: what changes from then on makes the index void.
 pub(crate) fn build(
     path: &Path,
+    identity: Option<Identity>,
     options: &Options,
     control: &Control<'_>,
 ) -> Result<(IndexFile, Source), HeapError> {
-    // Taken before the first byte is read: what changes from here on makes the index void.
-    let identity = identity(path, options);
-    let spill = spill_dir(path, options);
     options.phases.begin("records");
-    let source = Source::open(path, &unpack(&spill, options, control))?;
+    let source = open(path, identity, options, control)?;
+    let spill = spill_dir(path, options);
     source.advise(true);
     let mapped = build::map(&source, false)?;
     let place = identity.map(|identity| (IndexPlace::of(path, options), identity));

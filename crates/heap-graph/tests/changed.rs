@@ -60,6 +60,47 @@ fn a_dump_that_is_overwritten_while_it_is_open_is_noticed() {
     changed(heap.check());
 }
 
+/// Replaces the dump by another one, in which fewer objects refer to others.
+fn replace(p: &Place) {
+    let other = p.dir.path().join("other.hprof");
+    fs::write(&other, crate::links::dump(100, |n| n as i32)).expect("the dump is written");
+    fs::rename(other, &p.dump).expect("renamed");
+}
+
+#[test]
+fn a_dump_that_is_replaced_while_it_is_open_adds_nothing_to_the_index_of_the_new_one() {
+    let p = place();
+    let heap = open(&p);
+    assert!(heap.beside_index("answers").is_some());
+    replace(&p);
+    let last = ObjIdx(LINKS - 1);
+    assert_eq!(heap.inbound(last).expect("the old rows").len(), 1);
+    heap.check().expect("the old dump is read");
+    assert_eq!(heap.beside_index("answers"), None);
+    let new = open(&p);
+    let no_index = Options {
+        no_index: true,
+        ..Options::default()
+    };
+    let expected = Heap::open(&p.dump, &no_index, &Control::quiet()).expect("the dump opens");
+    for object in (0..new.len()).map(ObjIdx) {
+        let found = new.inbound(object).expect("its own rows");
+        assert_eq!(found, expected.inbound(object).expect("rows"), "{object:?}");
+    }
+    assert!(new.beside_index("answers").is_some());
+}
+
+#[test]
+fn an_index_is_not_combined_with_the_contents_of_another_dump() {
+    let p = place();
+    drop(open(&p));
+    let heap = open(&p);
+    assert!(heap.was_indexed());
+    replace(&p);
+    changed(heap.object(ObjIdx(7)));
+    changed(heap.inbound(ObjIdx(7)));
+}
+
 #[test]
 fn an_index_that_is_shortened_while_it_is_open_is_noticed() {
     let p = place();

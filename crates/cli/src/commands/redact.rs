@@ -84,7 +84,7 @@ impl Args {
         let is_stdout = self.output.as_os_str() == "-";
         let mut out = match is_stdout {
             true => DumpOutput::create_for_stdout()?,
-            false => DumpOutput::create(&self.output, force, &[input])?,
+            false => DumpOutput::create_with_part(&self.output, force, &[input])?,
         };
         let map = self.rename.as_deref();
         let map = map.map(|map| OutputFile::create(map, force, &[input, &self.output]));

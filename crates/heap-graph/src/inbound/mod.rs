@@ -4,7 +4,7 @@
 mod pass;
 
 use crate::build::pairs::Grouped;
-use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag, spill_dir};
+use crate::index::{IndexFile, IndexPlace, IndexWriter, Tag, spill_dir};
 use crate::raw::{Budget, bytes_of};
 use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
 use pass::{InboundPass, run};
@@ -62,9 +62,9 @@ impl Heap {
         // The references do not depend on sizes, but thread locals and some of classes do on the model:
         // one file each.
         let mat = u64::from(self.options.layout == LayoutModel::Mat);
-        let place = Identity::of_file(&self.path, mat).ok().map(|identity| {
+        let place = self.identity.map(|identity| {
             let place = IndexPlace::of(&self.path, &self.options);
-            (place.with_extension("inbound"), identity)
+            (place.with_extension("inbound"), identity.with(mat))
         });
         if let Some((place, identity)) = &place
             && let Some(file) = place.find(*identity)
@@ -80,6 +80,7 @@ impl Heap {
         let arrays = self.options.array_memory(0).unwrap_or(Some(0));
         let budget = Budget::new(arrays, &spill, phases);
         let mut passes = run(self, &budget, control)?;
+        let place = place.filter(|_| self.is_in_place());
         let mut index = IndexWriter::create(place.as_ref(), &budget).map_err(io())?;
         let mut starts: Vec<u64> = Vec::new();
         index

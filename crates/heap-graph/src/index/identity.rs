@@ -46,6 +46,13 @@ impl Identity {
         let content = hash(crate::raw::bytes_of(&words));
         Ok(Identity([len, changed(&about), inode(&about), content]))
     }
+
+    /// Of the same file, with one more number that stands for options.
+    pub(crate) fn with(self, option: u64) -> Identity {
+        let Identity([len, changed, inode, content]) = self;
+        let content = hash(crate::raw::bytes_of(&[content, option]));
+        Identity([len, changed, inode, content])
+    }
 }
 
 /// Nanoseconds since 1970 of the last change of the content; 0 where the system does not report it.
