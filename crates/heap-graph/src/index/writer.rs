@@ -60,15 +60,16 @@ fn create_at(path: PathBuf) -> io::Result<(File, Place)> {
 }
 
 impl IndexWriter {
-    /// An index of a dump at the first of its places, or an unlinked temporary one. It continues at
-    /// the next place when a disk is full, in the end in the folder for temporary files.
+    /// An index of a dump at the first of its places that can be written, or an unlinked temporary
+    /// one. It continues at the next place when a disk is full, in the end in the folder for
+    /// temporary files.
     pub(crate) fn create(
         home: Option<&(IndexPlace, Identity)>,
         budget: &Budget,
     ) -> io::Result<IndexWriter> {
         let mut others = home.map(|(place, _)| place.paths()).unwrap_or_default();
-        let (file, place) = match next_made(&mut others) {
-            Some(path) => create_at(path)?,
+        let (file, place) = match next_file(&mut others) {
+            Some(made) => made,
             None => (tempfile::tempfile_in(budget.dir())?, None),
         };
         let mut file = BufWriter::with_capacity(1 << 18, Summed::new(file, place, others));
@@ -143,12 +144,14 @@ impl IndexWriter {
     }
 }
 
-/// The first of these places whose folder is there or can be made; it and those before it are gone.
-fn next_made(places: &mut Vec<PathBuf>) -> Option<PathBuf> {
+/// A file at the first of these places where one can be made; the place and those before it are removed from the list.
+fn next_file(places: &mut Vec<PathBuf>) -> Option<(File, Place)> {
     while !places.is_empty() {
         let path = places.remove(0);
-        if IndexPlace::make(&path) {
-            return Some(path);
+        if IndexPlace::make(&path)
+            && let Ok(made) = create_at(path)
+        {
+            return Some(made);
         }
     }
     None
@@ -189,8 +192,8 @@ impl Summed {
 
     /// Continues in a file at the next place, which gets what was written so far.
     fn move_on(&mut self) -> io::Result<()> {
-        let (mut file, place) = match next_made(&mut self.others) {
-            Some(path) => create_at(path)?,
+        let (mut file, place) = match next_file(&mut self.others) {
+            Some(made) => made,
             None if !self.is_last => {
                 self.is_last = true;
                 (tempfile::tempfile()?, None)
@@ -260,6 +263,19 @@ fn is_full(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let second = folder.path().join("second/1.idx");
+        // A folder of this user's, in which not even root can make a file.
+        let own = PathBuf::from("/proc/self/fd/1.idx");
+        assert!(IndexPlace::make(&own) && create_at(own.clone()).is_err());
+        let mut places = vec![own.clone(), second.clone(), own];
+        let (_, place) = next_file(&mut places).expect("a file");
+        assert_eq!(place.expect("a place").0, second);
+        assert!(next_file(&mut places).is_none());
+    }
 
     #[test]
     fn a_file_on_a_full_disk_goes_on_at_the_next_place() {
