@@ -1,6 +1,7 @@
 //! The contents of all objects at the speed of reading: one walk over the file by several workers, in file order.
 //! [`Heap::object`](Heap::object) finds each record from an anchor and is for few objects.
 
+use crate::build::objects::is_repetition;
 use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
 use crate::idmap::{Cursor, IdMap};
 use crate::index::Tag;
@@ -190,8 +191,7 @@ impl<'h, V: ContentVisitor> Worker<'h, V> {
 
     #[inline]
     fn number(&mut self, at: FileOffset, id: ObjectId) -> Option<ObjIdx> {
-        let all = self.repetitions;
-        if !all.is_empty() && all.binary_search(&(at.0 + self.base)).is_ok() {
+        if is_repetition(self.repetitions, at.0 + self.base) {
             return None;
         }
         let number = self.ids.rank_after(&mut self.cursor, id.0);

@@ -475,14 +475,15 @@ pub(crate) fn note_findings(
     objects: &Objects,
     options: &Options,
 ) {
-    let mut note = |kind, record: &str, text: String| {
-        found.push(Diagnostic::new(kind, 0, record, "", "", text));
+    let mut note_at = |kind, at, record: &str, text: String| {
+        found.push(Diagnostic::new(kind, at, record, "", "", text));
     };
     let counts = &objects.tallies.counts;
     let count = |tag: HeapTag| counts[tag as usize];
     if objects.ids.duplicates > 0 {
-        note(
+        note_at(
             DamageKind::Duplicate,
+            objects.tallies.repetitions.first().copied().unwrap_or(0),
             "HEAP_DUMP",
             format!(
                 "{} object ids occur more than once; the first of each counts",
@@ -490,6 +491,7 @@ pub(crate) fn note_findings(
             ),
         );
     }
+    let mut note = |kind, record: &str, text| note_at(kind, 0, record, text);
     if options.snapshot == 0 && mapped.map.snapshots > 1 {
         note(
             DamageKind::Note,

@@ -272,6 +272,12 @@ impl Tallies {
     }
 }
 
+/// Whether the record at this offset repeats an id: only the first record of an id counts.
+#[inline(always)]
+pub(crate) fn is_repetition(repetitions: &[u64], at: u64) -> bool {
+    !repetitions.is_empty() && repetitions.binary_search(&at).is_ok()
+}
+
 fn span(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
     (a.0.min(b.0), a.1.max(b.1))
 }

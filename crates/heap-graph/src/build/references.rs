@@ -3,6 +3,7 @@
 use super::cell::Cell;
 use super::classes::ClassTable;
 use super::facts::{LARGE, Run, SharedObjectFacts};
+use super::objects::is_repetition;
 use super::units::UnitVisitor;
 use super::varint::RowWriter;
 use crate::LayoutModel;
@@ -147,8 +148,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
     /// Whether the id was seen before. Records after such a record are not counted from an anchor before it.
     #[inline(always)]
     fn is_repetition(&mut self, at: FileOffset) -> bool {
-        let all = self.shared.repetitions;
-        let is_one = !all.is_empty() && all.binary_search(&(at.0 + self.base)).is_ok();
+        let is_one = is_repetition(self.shared.repetitions, at.0 + self.base);
         if is_one {
             self.resync();
         }

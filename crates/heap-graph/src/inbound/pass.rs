@@ -1,7 +1,9 @@
 //! The pass behind "who refers": every reference as a pair of target and source.
 
+use crate::build::objects::is_repetition;
 use crate::build::pairs::Pairs;
 use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
+use crate::index::Tag;
 use crate::raw::Budget;
 use crate::{ClassIdx, Control, Heap, HeapError, LayoutModel, ObjIdx};
 use hprof::{BasicType, ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, read_id};
@@ -14,6 +16,10 @@ pub(crate) struct InboundPass<'a> {
     classes: &'a FxHashMap<u64, ClassIdx>,
     /// By class number.
     offsets: Vec<Offsets>,
+    /// Offsets of the records that repeat an id.
+    repetitions: &'a [u64],
+    /// Is added to every offset.
+    base: u64,
     pub(crate) pairs: Pairs,
 }
 
@@ -45,14 +51,17 @@ impl InboundPass<'_> {
         }
     }
 
-    fn source(&self, id: hprof::ObjectId) -> Option<u64> {
+    fn source(&self, at: FileOffset, id: hprof::ObjectId) -> Option<u64> {
+        if is_repetition(self.repetitions, at.0 + self.base) {
+            return None;
+        }
         self.heap.find(id).map(|o| o.0)
     }
 }
 
 impl HeapVisitor for InboundPass<'_> {
-    fn class(&mut self, _: FileOffset, class: &ClassDump<'_>) {
-        let Some(source) = self.source(class.id) else {
+    fn class(&mut self, at: FileOffset, class: &ClassDump<'_>) {
+        let Some(source) = self.source(at, class.id) else {
             return;
         };
         for id in [class.super_class, class.loader] {
@@ -70,8 +79,8 @@ impl HeapVisitor for InboundPass<'_> {
         }
     }
 
-    fn instance(&mut self, _: FileOffset, instance: Instance<'_>) {
-        let Some(source) = self.source(instance.id) else {
+    fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
+        let Some(source) = self.source(at, instance.id) else {
             return;
         };
         let Some(class) = self.classes.get(&instance.class.0) else {
@@ -89,8 +98,8 @@ impl HeapVisitor for InboundPass<'_> {
         }
     }
 
-    fn object_array(&mut self, _: FileOffset, array: ObjectArray<'_>) {
-        let Some(source) = self.source(array.id) else {
+    fn object_array(&mut self, at: FileOffset, array: ObjectArray<'_>) {
+        let Some(source) = self.source(at, array.id) else {
             return;
         };
         let ids = self.heap.id_size();
@@ -100,7 +109,11 @@ impl HeapVisitor for InboundPass<'_> {
     }
 }
 
-impl UnitVisitor for InboundPass<'_> {}
+impl UnitVisitor for InboundPass<'_> {
+    fn begin(&mut self, base: u64) {
+        self.base = base;
+    }
+}
 
 /// Runs the pass over the snapshot of a heap.
 pub(crate) fn run<'a>(
@@ -132,6 +145,8 @@ pub(crate) fn run<'a>(
                 heap,
                 classes,
                 offsets: vec![Offsets::default(); heap.classes().len()],
+                repetitions: heap.index.array(Tag::Repetitions),
+                base: 0,
                 pairs: Pairs::new(heap.len(), budget)?,
             })
         })
