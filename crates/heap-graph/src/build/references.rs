@@ -356,7 +356,10 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
                     if k.is_multiple_of(WINDOW) {
                         let rest = array.elements[k * width..].chunks_exact(width).take(WINDOW);
                         next.clear();
-                        next.extend(rest.map(|e| shared.map.spot(read_id(e, shared.ids).0)));
+                        next.extend(rest.map(|e| match read_id(e, shared.ids) {
+                            ObjectId::NULL => NO_NUMBER,
+                            id => shared.map.spot(id.0),
+                        }));
                         shared.map.ranks(&mut next);
                     }
                     next.get(k % WINDOW).copied().unwrap_or(NO_NUMBER)
