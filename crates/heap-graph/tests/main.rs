@@ -6,6 +6,7 @@ mod contents;
 mod dominators;
 mod index;
 mod links;
+mod records;
 mod sizes;
 mod trust;
 mod work;

@@ -24,6 +24,8 @@ pub(crate) struct ClassTable {
     pub(crate) class_class: u32,
     /// Per class: offsets of the references in an instance's field bytes, without the referents that are ignored.
     pub(crate) references: Vec<Box<[u32]>>,
+    /// Per class: field bytes that each of its instances has at least; 0 if no record describes the class.
+    pub(crate) least_bytes: Vec<u32>,
     /// Per class: shallow size of its class object.
     pub(crate) class_object_size: Vec<u64>,
     /// Size of each `jdk.internal.vm.StackChunk`, by id: the only instances that differ in size.
@@ -71,6 +73,8 @@ impl ClassTable {
         table.find_class_class();
         let votes = table.votes(tallies);
         table.sizes(rules, &votes);
+        let least = |class: &ClassInfo| if class.dumped { class.field_bytes } else { 0 };
+        table.least_bytes = table.classes.iter().map(least).collect();
         table.undumped_sizes(rules, tallies);
         table.reference_offsets(tallies, ids, strength);
         table.totals(rules, tallies);
@@ -104,6 +108,7 @@ impl ClassTable {
             primitive: [u32::MAX; 12],
             class_class: u32::MAX,
             references: Vec::new(),
+            least_bytes: Vec::new(),
             class_object_size: Vec::new(),
             stack_chunks: FxHashMap::default(),
             confidence: (1.0, 0),

@@ -18,6 +18,7 @@ use crate::index::IndexWriter;
 use crate::model::LayoutModel;
 use crate::raw::{BigVec, Budget, SharedRows, SharedSlice, trim};
 use crate::{Control, HeapError, Options};
+use hprof::Diagnostics;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,6 +46,7 @@ struct Rows<'b, C: Cell> {
     class_ordinal: Vec<u32>,
     virtual_threads: Vec<(u64, u64)>,
     dangling: u64,
+    diagnostics: Diagnostics,
     facts: ObjectFacts<'b>,
 }
 
@@ -80,6 +82,7 @@ impl Job<'_> {
             class_ordinal,
             virtual_threads,
             dangling,
+            diagnostics,
             facts,
         } = found;
         let phases = &self.options.phases;
@@ -135,6 +138,7 @@ impl Job<'_> {
         self.check()?;
         reached.virtual_threads = virtual_threads;
         reached.dangling = dangling;
+        reached.diagnostics = diagnostics;
         reached.conservative = conservative;
         Ok(Some(reached))
     }
@@ -228,10 +232,12 @@ impl Job<'_> {
         }
         let (mut virtual_threads, mut dangling) = (Vec::new(), 0);
         let (mut anchors, mut large) = (Vec::new(), Vec::new());
+        let mut diagnostics = Diagnostics::default();
         for pass in &mut passes {
             std::mem::replace(&mut pass.failed, Ok(())).map_err(io())?;
             phases.random(pass.ranked);
             dangling += pass.dangling;
+            diagnostics.extend(std::mem::take(&mut pass.diagnostics));
             virtual_threads.append(&mut pass.virtual_threads);
             anchors.append(&mut pass.anchors);
             large.append(&mut pass.large);
@@ -249,6 +255,7 @@ impl Job<'_> {
             class_ordinal,
             virtual_threads,
             dangling,
+            diagnostics,
             facts,
         }))
     }

@@ -12,8 +12,8 @@ use crate::idmap::{IdMap, NO_NUMBER};
 use crate::layout::SizeRules;
 use crate::raw::{Block, SharedRows, SharedSlice};
 use hprof::{
-    BasicType, ClassDump, FileOffset, HeapVisitor, IdSize, Instance, ObjectArray, ObjectId,
-    PrimitiveArray, Root, Serial, read_id,
+    BasicType, ClassDump, DamageKind, Diagnostic, Diagnostics, FileOffset, HeapVisitor, IdSize,
+    Instance, ObjectArray, ObjectId, PrimitiveArray, Root, Serial, read_id,
 };
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,6 +84,8 @@ pub(crate) struct ReferencePass<'a, C> {
     pub(crate) dangling: u64,
     /// Virtual threads: id and file offset.
     pub(crate) virtual_threads: Vec<(u64, u64)>,
+    /// Instances that are shorter than their class.
+    pub(crate) diagnostics: Diagnostics,
 }
 
 impl<'a, C: Cell> ReferencePass<'a, C> {
@@ -104,6 +106,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             ranked: 0,
             dangling: 0,
             virtual_threads: Vec::new(),
+            diagnostics: Diagnostics::default(),
         }
     }
 
@@ -153,6 +156,21 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             self.resync();
         }
         is_one
+    }
+
+    /// Reports an instance whose last fields are missing.
+    #[cold]
+    #[inline(never)]
+    fn too_short(&mut self, at: FileOffset, class: u32, least: u32, found: usize) {
+        let name = &self.shared.classes.classes[class as usize].name;
+        self.diagnostics.push(Diagnostic::new(
+            DamageKind::BadLength,
+            at.0 + self.base,
+            "INSTANCE_DUMP",
+            "field bytes",
+            format!("at least {least}, those of class {name}"),
+            found.to_string(),
+        ));
     }
 
     /// A block that a row of at most `entries` entries fits into.
@@ -310,6 +328,11 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         let shared = self.shared;
         if class == shared.virtual_thread {
             self.virtual_threads.push((instance.id.0, at.0 + self.base));
+        }
+        let least = shared.classes.least_bytes.get(class as usize);
+        let least = least.copied().unwrap_or(0);
+        if instance.fields.len() < least as usize {
+            self.too_short(at, class, least, instance.fields.len());
         }
         let offsets: &[u32] = shared
             .classes

@@ -14,7 +14,7 @@ use crate::index::{IndexWriter, Tag};
 use crate::model::{ClassInfo, GroupSums, Summary, Sums};
 use crate::packed::{BitWriter, ColumnBuilder, width_for};
 use crate::raw::{BigVec, bytes_of, prefetch, trim};
-use hprof::Bytes;
+use hprof::{Bytes, Diagnostics};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The reachable objects, by class.
@@ -30,6 +30,8 @@ pub(crate) struct Reached {
     pub(crate) virtual_threads: Vec<(u64, u64)>,
     /// References to objects that are not in the dump.
     pub(crate) dangling: u64,
+    /// Instances that are shorter than their class.
+    pub(crate) diagnostics: Diagnostics,
     /// Objects that only conservative local variables reach.
     pub(crate) conservative: FxHashSet<u64>,
 }
@@ -67,6 +69,7 @@ impl Reached {
         summary.reachable_objects = self.objects;
         summary.reachable_shallow = Bytes(self.shallow);
         summary.dangling_references = self.dangling;
+        summary.diagnostics.extend(self.diagnostics);
         for (info, [objects, shallow, retained]) in classes.iter_mut().zip(self.classes) {
             info.reachable_objects = objects;
             info.reachable_shallow = Bytes(shallow);
