@@ -56,6 +56,16 @@ pub struct Timeline {
     waiting: [Vec<Row>; LEVELS],
     events: VecDeque<Event>,
     next_event: u64,
+    collections: Collections,
+}
+
+/// All garbage collections so far, also those whose events are no longer stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Collections {
+    /// How many.
+    pub count: u64,
+    /// Their pauses, all together.
+    pub pause_ms: f64,
 }
 
 impl Timeline {
@@ -96,6 +106,13 @@ impl Timeline {
     pub fn mark(&mut self, time_ms: u64, kind: EventKind) -> u64 {
         if self.events.len() == EVENTS {
             self.events.pop_front();
+        }
+        if let EventKind::Gc {
+            count, pause_ms, ..
+        } = &kind
+        {
+            self.collections.count += count;
+            self.collections.pause_ms += pause_ms;
         }
         let id = self.next_event;
         self.next_event += 1;
@@ -143,6 +160,11 @@ impl Timeline {
             (from..=to).contains(&event.time_ms) && after.is_none_or(|after| event.id > after)
         };
         self.events.iter().filter(asked).cloned().collect()
+    }
+
+    /// The garbage collections of all events that were ever added.
+    pub fn collections(&self) -> Collections {
+        self.collections
     }
 
     /// Number of the last event, if there was one.
@@ -227,10 +249,25 @@ mod tests {
     #[test]
     fn events_are_numbered_and_the_oldest_go_first() {
         let mut timeline = Timeline::default();
-        for n in 0..EVENTS as u64 + 5 {
+        for _ in 0..2 {
+            let kind = EventKind::Gc {
+                collector: "Copy".to_owned(),
+                count: 3,
+                pause_ms: 1.5,
+                cause: String::new(),
+            };
+            timeline.mark(0, kind);
+        }
+        for n in 2..EVENTS as u64 + 5 {
             let text = n.to_string();
             timeline.mark(n, EventKind::Marker { text });
         }
+        // Counters never fall.
+        let collections = Collections {
+            count: 6,
+            pause_ms: 3.0,
+        };
+        assert_eq!(timeline.collections(), collections);
         let events = timeline.events(0, u64::MAX, None);
         assert_eq!((events.len(), events[0].id), (EVENTS, 5));
         assert_eq!(

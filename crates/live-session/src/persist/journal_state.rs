@@ -326,8 +326,16 @@ mod tests {
             if n % 100 == 0 {
                 let text = n.to_string();
                 past.mark(row.time_ms, EventKind::Marker { text });
+                let kind = EventKind::Gc {
+                    collector: "Copy".to_owned(),
+                    count: 2,
+                    pause_ms: 0.5,
+                    cause: String::new(),
+                };
+                past.mark(row.time_ms, kind);
             }
         }
+        assert_eq!(past.timeline.collections().count, 100);
         let end = begin + 4999 * 250;
         let printed = |past: &Past| {
             let rows: Vec<_> = [(5000, 20_000), (5000, 300), (700, 90)]
@@ -335,7 +343,8 @@ mod tests {
                 .iter()
                 .map(|rows| serde_json::to_string(rows).unwrap())
                 .collect();
-            (rows, past.timeline.events(0, end, None))
+            let events = past.timeline.events(0, end, None);
+            (rows, events, past.timeline.collections())
         };
         let before = printed(&past);
         drop(past);

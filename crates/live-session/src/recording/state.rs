@@ -12,7 +12,7 @@ use crate::persist::journal_state::Past;
 use crate::persist::saved_tables::SavedTables;
 use live_analysis::metrics::{METRICS, MetricInfo, Row};
 use live_analysis::sampler::Memory;
-use live_analysis::timeline::{Event, EventKind};
+use live_analysis::timeline::{Collections, Event, EventKind};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,6 +134,11 @@ impl Live {
             rows: timeline.rows(from, to, points),
             events: timeline.events(from, to, after),
         }
+    }
+
+    /// All garbage collections since the program was first watched.
+    pub fn collections(&self) -> Collections {
+        locked(&self.past).timeline.collections()
     }
 
     /// Reads the data received from the agent.

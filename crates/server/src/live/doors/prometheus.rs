@@ -1,7 +1,6 @@
 //! The last row of the timeline in the text format of Prometheus.
 
 use live_analysis::metrics::METRICS;
-use live_analysis::timeline::EventKind;
 use live_session::recording::state::Live;
 use std::fmt::Write;
 
@@ -34,27 +33,18 @@ pub fn text(live: &Live) -> String {
             }
         }
     }
-    let (mut count, mut pause) = (0, 0.0);
-    for event in live.timeline(0, u64::MAX, 2, None).events {
-        if let EventKind::Gc {
-            count: n, pause_ms, ..
-        } = event.kind
-        {
-            count += n;
-            pause += pause_ms;
-        }
-    }
+    let collections = live.collections();
     put(
         "gc_collections_seen_total",
         "Collections since watching began.",
         "counter",
-        count as f64,
+        collections.count as f64,
     );
     put(
         "gc_pause_seconds_seen_total",
         "Their pauses.",
         "counter",
-        pause / 1000.0,
+        collections.pause_ms / 1000.0,
     );
     out
 }
