@@ -73,7 +73,6 @@ impl SavedTables {
     ) -> io::Result<usize> {
         fs::create_dir_all(&self.folder)?;
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut json, stem) = self.next_file("classes", "json", list.len() + 1)?;
         let columns = ClassRow::COLUMNS;
         let fields = |row| Fields { columns, row };
         let written = Written {
@@ -82,14 +81,15 @@ impl SavedTables {
             source,
             rows: rows.iter().map(fields).collect(),
         };
-        serde_json::to_writer(&mut json, &written)?;
-        json.flush()?;
-        for (form, text) in [
-            ("csv", live::csv(columns, &rows)),
-            ("html", table_forms::page("classes", columns, &rows)),
-        ] {
-            create(&with_ending(&stem, form))?.write_all(text.as_bytes())?;
-        }
+        let forms = [
+            ("json", serde_json::to_vec(&written)?),
+            ("csv", live::csv(columns, &rows).into_bytes()),
+            (
+                "html",
+                table_forms::page("classes", columns, &rows).into_bytes(),
+            ),
+        ];
+        let stem = self.store("classes", list.len() + 1, &forms)?;
         let number = list.len() + 1;
         list.push(Saved {
             number,
@@ -116,19 +116,34 @@ impl SavedTables {
     /// It cannot be written.
     pub fn keep_file(&self, what: &str, form: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder)?;
-        let (mut file, stem) = self.next_file(what, form, 1)?;
-        file.write_all(bytes)?;
+        let stem = self.store(what, 1, &[(form, bytes)])?;
         Ok(with_ending(&stem, form))
     }
 
-    /// The first file from number `n` on that does not exist yet.
-    fn next_file(&self, what: &str, form: &str, mut n: usize) -> io::Result<(File, PathBuf)> {
+    /// Writes files of these forms under the first number from `n` on that none of them has yet, and returns their name
+    /// without the form. If one cannot be written, there is none.
+    fn store(
+        &self,
+        what: &str,
+        mut n: usize,
+        forms: &[(&str, impl AsRef<[u8]>)],
+    ) -> io::Result<PathBuf> {
         loop {
             let stem = self.folder.join(format!("{}-{what}-{n}", self.stem));
-            match create(&with_ending(&stem, form)) {
-                Ok(file) => return Ok((file, stem)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => n += 1,
-                Err(error) => return Err(error),
+            let mut created = Vec::new();
+            let stored = forms.iter().try_for_each(|(form, bytes)| {
+                let path = with_ending(&stem, form);
+                let mut file = create(&path)?;
+                created.push(path);
+                file.write_all(bytes.as_ref())
+            });
+            let Err(error) = stored else { return Ok(stem) };
+            for path in created {
+                let _ = fs::remove_file(path);
+            }
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => n += 1,
+                _ => return Err(error),
             }
         }
     }
@@ -220,9 +235,24 @@ mod tests {
             csv.contains("\r\na.B,") && csv.contains("'=evil()"),
             "{csv}"
         );
+        // Neither does a part of a name that another file has.
+        fs::write(folder.path().join("p-classes-4.html"), "mine").unwrap();
+        saved_tables.keep("dump", None, rows).unwrap();
+        assert!(saved_tables.get(3).unwrap().stem.ends_with("p-classes-5"));
+        assert!(!folder.path().join("p-classes-4.json").exists());
         let page = fs::read_to_string(folder.path().join("p-classes-2.html")).unwrap();
         assert!(page.contains("<td>a.B</td>"), "{page}");
         let mine = fs::read_to_string(folder.path().join("p-classes-1.json")).unwrap();
         assert_eq!(mine, "mine");
+    }
+
+    #[test]
+    fn a_save_that_fails_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let saved_tables = SavedTables::new(folder.path().to_owned(), "p".repeat(230));
+        // The second name is too long for the file system.
+        let forms = [("json", "rows"), ("an-ending-of-some-length", "rows")];
+        assert!(saved_tables.store("classes", 1, &forms).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
