@@ -1,7 +1,8 @@
 //! The live page of real programs with known populations, through the binary.
 
 use crate::json_schema::{misfits, published};
-use crate::watched::{Lab, Page, Program, java, jvm_of, lab, run_live, wait};
+use crate::watched::{Lab, Page, Program, java, jvm_of, lab, run_live, start_live_with, wait};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -599,4 +600,46 @@ fn nothing_hangs_when_the_program_the_browser_or_the_server_is_gone() {
     assert_eq!(wait(&mut again), Some(0));
     drop(two);
     assert_eq!(wait(&mut second), Some(0));
+}
+
+/// The disk is full: the dump fails with the system's reason, nothing that looks like a dump stays, and the recording
+/// continues.
+#[test]
+fn a_dump_that_cannot_be_stored_ends_no_recording() {
+    let Some(lab) = lab("dumps on a full disk") else {
+        return;
+    };
+    let modern = lab.jdks.iter().rfind(|jdk| jdk.version >= 17);
+    let Some(jdk) = modern else { return };
+    // Of ZGC there are no snapshots: the agent sends the dump.
+    for collector in ["-XX:+UseSerialGC", "-XX:+UseZGC"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
+        shell.arg(env!("CARGO_BIN_EXE_tenure"));
+        let flags: (&std::path::Path, &[&str]) = (folder.path(), &["--record", "full"]);
+        let program = [collector, "Populations"];
+        let program = (lab.classes.path(), &program[..]);
+        let (child, page) = start_live_with(shell, lab, jdk, flags, program);
+        let pid = Pid::from_child(&child);
+        let mut program = Program::of(child);
+        page.counting(&mut program);
+        let few = Rlimit {
+            current: Some(256 << 10),
+            maximum: None,
+        };
+        prlimit(Some(pid), Resource::Fsize, few).expect("limited");
+        let (status, why) = page.ask("POST", "api/v1/commands/dump");
+        assert!(status >= 400, "{collector}: {why}");
+        let expected = "cannot store the heap dump: ";
+        assert!(
+            why.contains(expected) && why.contains("File too large"),
+            "{collector}: {why}"
+        );
+        let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 0, "{collector}: {why}");
+        page.counting(&mut program);
+        let state = page.json("state");
+        assert_eq!(state["recording"]["connected"], true, "{state}");
+    }
 }

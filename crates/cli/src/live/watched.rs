@@ -227,7 +227,7 @@ impl Program for Watched {
         attach::dump(&self.jvm, path, live_only).map_err(|error| words(&error.into()))
     }
 
-    fn snapshot(&self, file: File) -> Result<Snapshot, String> {
+    fn snapshot(&self, out: &mut (dyn Write + Send)) -> Result<Snapshot, String> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err("snapshots need Linux on x86_64".to_owned());
         }
@@ -239,7 +239,7 @@ impl Program for Watched {
         let limit = Copied::usual_limit(self.jvm.pid);
         let stopped = copy.stopped;
         let read = || {
-            let mut out = BufWriter::with_capacity(1 << 20, file);
+            let mut out = BufWriter::with_capacity(1 << 20, out);
             copy.copied.read(limit, |memory, place| {
                 vm_image::dump(memory, place, &mut out)
             })

@@ -308,7 +308,19 @@ pub(crate) fn start_live(
     (folder, flags): (&Path, &[&str]),
     (classes, program): (&Path, &[&str]),
 ) -> (Child, Page) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+    let tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    start_live_with(tenure, lab, jdk, (folder, flags), (classes, program))
+}
+
+/// The same, with a command that runs `tenure`.
+pub(crate) fn start_live_with(
+    mut tenure: Command,
+    lab: &Lab,
+    jdk: &Jdk,
+    (folder, flags): (&Path, &[&str]),
+    (classes, program): (&Path, &[&str]),
+) -> (Child, Page) {
+    let mut child = tenure
         .args(["run", "--live", "--no-browser", "--dumps"])
         .arg(folder)
         .args(flags)

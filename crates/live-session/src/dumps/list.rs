@@ -185,6 +185,8 @@ impl Dump {
 struct Inner {
     dumps: Vec<Arc<Dump>>,
     created: usize,
+    /// Why dumps that the agent has sent could not be stored.
+    failures: Vec<String>,
 }
 
 /// All dumps of one program.
@@ -270,6 +272,21 @@ impl Dumps {
             holdings: OnceLock::new(),
         }));
         inner.dumps.len()
+    }
+
+    /// Adds the reason why a dump could not be stored.
+    pub fn add_failure(&self, why: String) {
+        self.inner().failures.push(why);
+    }
+
+    /// Returns a function that gives the next dump's number, or why it could not be stored, once it is known.
+    pub fn next(&self) -> impl Fn() -> Option<Result<usize, String>> {
+        let (before, failed) = (self.count(), self.inner().failures.len());
+        move || {
+            let inner = self.inner();
+            let number = (inner.dumps.len() > before).then_some(Ok(before + 1));
+            number.or_else(|| inner.failures.get(failed).cloned().map(Err))
+        }
     }
 
     /// Sets how a dump was written, by its number.

@@ -98,6 +98,11 @@ impl Live {
                 Arrived::Dump(path, held) => {
                     self.add_dump(path, true, Some(held));
                 }
+                Arrived::DumpFailed(why) => {
+                    let why = format!("cannot store the heap dump: {why}");
+                    self.fail(&why);
+                    self.dumps.add_failure(why);
+                }
                 Arrived::Listing(listing) => {
                     self.recorded_mut(|recorded| recorded.listing = Some(*listing));
                 }

@@ -3,8 +3,7 @@
 
 use crate::dumps::opened::OpenDump;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,11 +135,11 @@ pub trait Program: Send + Sync {
     /// A message.
     fn dump(&self, path: &Path, live_only: bool) -> Result<(), String>;
 
-    /// Writes a heap dump from a copy of the VM, which its agent makes.
+    /// Writes a heap dump to `out` from a copy of the VM, which its agent makes.
     ///
     /// # Errors
     /// A message: no copy can be made, or it cannot be read.
-    fn snapshot(&self, file: File) -> Result<Snapshot, String>;
+    fn snapshot(&self, out: &mut (dyn Write + Send)) -> Result<Snapshot, String>;
 
     /// Loads the agent and waits until it is connected.
     ///

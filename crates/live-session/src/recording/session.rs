@@ -15,7 +15,8 @@ use live_analysis::metrics::Row;
 use live_analysis::references::{Held, held};
 use live_analysis::sampler::{Collectors, Reading, Sampler};
 use live_analysis::timeline::EventKind;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -337,11 +338,18 @@ impl Live {
             let agent = locked(&self.commands).clone();
             let snapshot = match &agent {
                 Some(commands) => self.dump_by_copy(commands),
-                None => Err("the agent is not loaded; Record loads it".to_owned()),
+                None => {
+                    let why = "the agent is not loaded; Record loads it";
+                    Err(NoSnapshot::Impossible(why.to_owned()))
+                }
             };
             let (number, written) = match snapshot {
                 Ok(taken) => taken,
-                Err(why) => self.dump_by_another(agent, why)?,
+                Err(NoSnapshot::Impossible(why)) => self.dump_by_another(agent, why)?,
+                // Another kind of dump could not be stored either.
+                Err(NoSnapshot::Output(why)) => {
+                    return Err(format!("cannot store the heap dump: {why}"));
+                }
             };
             self.dumps.set_written(number, written);
             let dumps = self.dumps.list();
@@ -363,11 +371,19 @@ impl Live {
     }
 
     /// Takes a dump from a copy of the program.
-    fn dump_by_copy(&self, commands: &Commands) -> Result<(usize, Written), String> {
-        let (path, file) = self.dumps.create().map_err(|error| error.to_string())?;
+    fn dump_by_copy(&self, commands: &Commands) -> Result<(usize, Written), NoSnapshot> {
+        let created = self.dumps.create();
+        let (path, file) = created.map_err(|error| NoSnapshot::Output(error.to_string()))?;
         let held = self.held(commands);
-        let taken = self.program.snapshot(file);
-        let taken = taken.inspect_err(|_| drop(fs::remove_file(&path)))?;
+        let mut out = Checked { file, fault: None };
+        let taken = self.program.snapshot(&mut out);
+        let taken = taken.map_err(|why| {
+            let _ = fs::remove_file(&path);
+            match out.fault {
+                Some(fault) => NoSnapshot::Output(format!("{}: {fault}", path.display())),
+                None => NoSnapshot::Impossible(why),
+            }
+        })?;
         let written = Written {
             by: Writer::Snapshot,
             stopped_us: micros(taken.stopped),
@@ -387,12 +403,11 @@ impl Live {
         let full = agent.clone().filter(|_| self.records_in_full());
         let (number, by, begun) = match full {
             Some(commands) => {
-                let before = self.dumps.count();
+                let done = self.dumps.next();
                 let begun = Instant::now();
                 commands(Ask::Dump)?;
-                let done = || (self.dumps.count() > before).then_some(before + 1);
                 let possible = || locked(&self.commands).is_some();
-                (self.dumps.wait(done, possible)?, Writer::Agent, begun)
+                (self.dumps.wait(done, possible)??, Writer::Agent, begun)
             }
             None => {
                 let path = self.dumps.next_path().map_err(|error| error.to_string())?;
@@ -455,6 +470,34 @@ impl Live {
                 state.on = on;
             }
         });
+    }
+}
+
+/// Why there is no dump from a copy of the program.
+enum NoSnapshot {
+    /// No copy can be made or read.
+    Impossible(String),
+    /// The file cannot be written.
+    Output(String),
+}
+
+/// A file, and the first error of writing it.
+struct Checked {
+    file: File,
+    fault: Option<String>,
+}
+
+impl Write for Checked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.fault.get_or_insert_with(|| error.to_string());
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -7,7 +7,7 @@ use hprof::{Header, HeaderError, RawRecord, RecordTag};
 use live_analysis::class_filters::Answers;
 use live_analysis::references::{Held, held};
 use profile::{NameId, Profile, StreamReader, TraceId};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use thiserror::Error;
@@ -29,9 +29,6 @@ pub enum TapError {
     /// A record claims an invalid length.
     #[error("a record of the agent claims {0} bytes")]
     Length(u64),
-    /// A dump cannot be stored.
-    #[error("cannot store the heap dump: {0}")]
-    Store(io::Error),
 }
 
 /// A part of a stream that was received.
@@ -57,12 +54,14 @@ pub enum Arrived {
     Note(String),
     /// A complete heap dump at this path, with the references of native code.
     Dump(PathBuf, Held),
+    /// A heap dump cannot be stored, for this reason; what was stored of it is removed.
+    DumpFailed(String),
 }
 
 /// A dump being written.
 struct Storing {
-    path: PathBuf,
-    file: BufWriter<File>,
+    /// `None` after an error: the rest of the dump is skipped.
+    file: Option<(PathBuf, BufWriter<File>)>,
     held: Held,
     /// A dump of version 1.0.1 is one record without an end marker.
     single: bool,
@@ -176,10 +175,10 @@ impl Tap {
             let used = usize::try_from(self.segment)
                 .unwrap_or(usize::MAX)
                 .min(bytes.len());
-            self.store(&bytes[..used])?;
+            self.store(&bytes[..used], &mut arrived);
             self.segment -= used as u64;
             bytes = &bytes[used..];
-            arrived.extend(self.end_of_single()?);
+            self.end_of_single(&mut arrived);
         }
         self.waiting.extend_from_slice(bytes);
         let mut at = 0;
@@ -227,7 +226,7 @@ impl Tap {
             known,
             Some(RecordTag::HeapDump | RecordTag::HeapDumpSegment)
         ) {
-            return self.segment(at, length, known, arrived).map(Some);
+            return Ok(Some(self.segment(at, length, known, arrived)));
         }
         if length as usize > MOST_BODY {
             return Err(TapError::Length(u64::from(length)));
@@ -264,8 +263,8 @@ impl Tap {
                 arrived.extend(fills.map(|fills| Arrived::Fills(Box::new(fills))));
             }
             Some(RecordTag::HeapDumpEnd) => {
-                self.store(&record)?;
-                arrived.extend(self.end()?);
+                self.store(&record, arrived);
+                self.end(arrived);
             }
             Some(
                 RecordTag::Utf8
@@ -277,9 +276,7 @@ impl Tap {
                 | RecordTag::EndThread,
             ) => {
                 self.prelude.extend_from_slice(&record);
-                if self.storing.is_some() {
-                    self.store(&record)?;
-                }
+                self.store(&record, arrived);
                 if known == Some(RecordTag::Utf8) {
                     arrived.extend(self.note(&record[HEAD..]));
                 }
@@ -317,49 +314,75 @@ impl Tap {
         length: u32,
         tag: Option<RecordTag>,
         arrived: &mut Vec<Arrived>,
-    ) -> Result<usize, TapError> {
+    ) -> usize {
         if self.storing.is_none() {
-            let (path, file) = (self.next_dump)().map_err(TapError::Store)?;
-            let mut file = BufWriter::with_capacity(1 << 20, file);
-            file.write_all(&self.prelude).map_err(TapError::Store)?;
-            self.storing = Some(Storing {
-                path,
-                file,
+            let mut storing = Storing {
+                file: None,
                 held: self.profile().map(held).unwrap_or_default(),
                 single: tag == Some(RecordTag::HeapDump),
-            });
-            arrived.push(Arrived::DumpBegun);
+            };
+            match (self.next_dump)() {
+                Ok((path, file)) => {
+                    let mut file = BufWriter::with_capacity(1 << 20, file);
+                    let begun = file.write_all(&self.prelude);
+                    storing.file = Some((path, file));
+                    arrived.push(Arrived::DumpBegun);
+                    arrived.extend(begun.err().map(|error| storing.fail(&error)));
+                }
+                Err(error) => arrived.push(storing.fail(&error)),
+            }
+            self.storing = Some(storing);
         }
         let rest = self.waiting.len() - at - HEAD;
         let there = rest.min(length as usize);
         let bytes = self.waiting[at..at + HEAD + there].to_vec();
-        self.store(&bytes)?;
+        self.store(&bytes, arrived);
         self.segment = u64::from(length) - there as u64;
-        arrived.extend(self.end_of_single()?);
-        Ok(HEAD + there)
+        self.end_of_single(arrived);
+        HEAD + there
     }
 
-    fn end_of_single(&mut self) -> Result<Option<Arrived>, TapError> {
+    fn end_of_single(&mut self, arrived: &mut Vec<Arrived>) {
         let single = self.storing.as_ref().is_some_and(|storing| storing.single);
         if single && self.segment == 0 {
-            return self.end();
-        }
-        Ok(None)
-    }
-
-    fn store(&mut self, bytes: &[u8]) -> Result<(), TapError> {
-        match &mut self.storing {
-            Some(storing) => storing.file.write_all(bytes).map_err(TapError::Store),
-            None => Ok(()),
+            self.end(arrived);
         }
     }
 
-    fn end(&mut self) -> Result<Option<Arrived>, TapError> {
+    /// Adds to the dump that is being written, if there is one.
+    fn store(&mut self, bytes: &[u8], arrived: &mut Vec<Arrived>) {
+        if let Some(storing) = &mut self.storing
+            && let Some((_, file)) = &mut storing.file
+            && let Err(error) = file.write_all(bytes)
+        {
+            arrived.push(storing.fail(&error));
+        }
+    }
+
+    fn end(&mut self, arrived: &mut Vec<Arrived>) {
         let Some(mut storing) = self.storing.take() else {
-            return Ok(None);
+            return;
         };
-        storing.file.flush().map_err(TapError::Store)?;
-        Ok(Some(Arrived::Dump(storing.path, storing.held)))
+        let flushed = storing.file.as_mut().map(|(_, file)| file.flush());
+        if let Some(Err(error)) = flushed {
+            arrived.push(storing.fail(&error));
+        }
+        if let Some((path, _)) = storing.file {
+            arrived.push(Arrived::Dump(path, storing.held));
+        }
+    }
+}
+
+impl Storing {
+    /// Removes what was written: a part of a dump must not look like one.
+    fn fail(&mut self, error: &io::Error) -> Arrived {
+        let Some((path, file)) = self.file.take() else {
+            return Arrived::DumpFailed(error.to_string());
+        };
+        // Without the attempt to write the rest.
+        drop(file.into_parts());
+        let _ = fs::remove_file(&path);
+        Arrived::DumpFailed(format!("{}: {error}", path.display()))
     }
 }
 
@@ -373,6 +396,9 @@ mod tests {
         out.extend(body);
         out
     }
+
+    /// Bytes of the header.
+    const HEADER: usize = 31;
 
     /// A stream with a name, a class, a stack, its sites, and a dump in two segments.
     fn stream() -> (Vec<u8>, Vec<u8>) {
@@ -430,6 +456,49 @@ mod tests {
             assert_eq!((site.live.objects, site.live.bytes), (2, 32));
             assert_eq!((site.allocated.objects, site.allocated.bytes), (5, 80));
         }
+    }
+
+    #[test]
+    fn a_dump_that_cannot_be_stored_is_skipped_and_the_stream_continues() {
+        let (whole, dump) = stream();
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = 0;
+        let target = folder.path().to_owned();
+        let mut tap = Tap::new(Box::new(move || {
+            files += 1;
+            let path = target.join(format!("{files}.hprof"));
+            match files {
+                // The disk is full before the file exists, and while it is written.
+                1 => Err(io::Error::from(io::ErrorKind::StorageFull)),
+                2 => {
+                    fs::write(&path, "")?;
+                    Ok((path, File::options().write(true).open("/dev/full")?))
+                }
+                _ => Ok((path.clone(), File::create(&path)?)),
+            }
+        }));
+        let mut arrived = Vec::new();
+        let body = &whole[HEADER..];
+        for piece in [&whole, body, body] {
+            arrived.push(tap.push(piece).unwrap());
+        }
+        let failed = |one: &Arrived| matches!(one, Arrived::DumpFailed(_));
+        let last = folder.path().join("3.hprof");
+        assert!(
+            arrived[..2].iter().all(|all| all.iter().any(failed)),
+            "{arrived:?}"
+        );
+        let text = format!("{:?}", arrived[1]);
+        assert!(text.contains("2.hprof: No space left on device"), "{text}");
+        for all in &arrived {
+            assert_eq!(
+                (all.first(), all.last()),
+                (Some(&Arrived::Sites), Some(&Arrived::Sites))
+            );
+        }
+        assert!(arrived[2].contains(&Arrived::Dump(last.clone(), Vec::new())));
+        assert!(fs::read(&last).unwrap().ends_with(&dump[dump.len() - 20..]));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
