@@ -62,7 +62,7 @@ impl Server {
     /// The address, the certificates or the file of headers are wrong.
     pub(super) fn new(url: &str, args: &ServerArgs) -> Result<Self> {
         if let Some(why) = wrong_address(url) {
-            return Err(Usage(format!("{url}: {why}")).into());
+            return Err(Usage(format!("{}: {why}", plain(url))).into());
         }
         let mut headers = Vec::new();
         if let Some(tenant) = &args.push_tenant {
@@ -114,6 +114,8 @@ impl Server {
 fn client(url: &str, authorities_file: Option<&Path>) -> Result<ureq::Agent> {
     let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
     let config = config.timeout_connect(Some(CONNECTING));
+    // Another server must not receive the headers, and a redirected POST becomes a GET.
+    let config = config.max_redirects(0);
     let mut config = config.http_status_as_error(false);
     if url.starts_with("https://") {
         let roots = RootCerts::from(authorities(authorities_file)?);
@@ -190,6 +192,14 @@ fn wrong_address(url: &str) -> Option<&'static str> {
         Some((name, port)) => (name, Some(port)),
         None => (host, None),
     };
+    if host.contains('@') {
+        return Some(
+            "a user and password do not belong in the address: --push-headers FILE adds Authorization: Basic ...",
+        );
+    }
+    if rest.contains(['?', '#']) {
+        return Some("the address of a server has no query (?) and no fragment (#)");
+    }
     match (name, port.map(str::parse::<u16>)) {
         ("", _) => Some("the address has no host"),
         (_, Some(Err(_))) => Some("the port is no number from 0 to 65535"),
@@ -207,13 +217,23 @@ fn first_words(body: &str) -> String {
         .collect()
 }
 
+/// An address without user, password, query and fragment, which may be secret.
+fn plain(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_at(url.find("://").map_or(0, |at| at + 3));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}{host}{path}")
+}
+
 /// An address in messages: with its port, even if that is the default.
 fn shown(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let url = plain(url);
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", &url));
     let host = rest.split('/').next().unwrap_or_default();
     let port = host.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     match (port, scheme) {
-        (Some(Ok(_)), _) => url.to_owned(),
+        (Some(Ok(_)), _) => url,
         (_, "https") => format!("{url} (port 443)"),
         _ => format!("{url} (port 80)"),
     }
@@ -222,6 +242,44 @@ fn shown(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    const NO_ARGS: ServerArgs = ServerArgs {
+        push_ca: None,
+        push_tenant: None,
+        push_headers: None,
+    };
+
+    #[test]
+    fn a_redirect_is_a_refusal_and_is_not_followed() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let place = format!("{url}/elsewhere");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut lines = BufReader::new(&stream).lines();
+            while lines
+                .next()
+                .is_some_and(|line| !line.expect("text").is_empty())
+            {}
+            let answer = format!(
+                "HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(answer.as_bytes()).expect("answered");
+        });
+        let client = Server::new(&url, &NO_ARGS).expect("a server");
+        let request = Request {
+            path: "/ingest",
+            query: Vec::new(),
+            kind: "text/plain",
+            is_packed: false,
+            body: Vec::new(),
+        };
+        let (status, _) = client.send(&request).expect("an answer");
+        assert_eq!(status, StatusCode::FOUND);
+        server.join().expect("one request");
+    }
 
     #[test]
     fn messages_show_the_port() {
@@ -235,13 +293,21 @@ mod tests {
         ] {
             assert_eq!(shown(url), format!("{url} (port {port})"));
         }
+        // What may be secret is not shown.
+        for url in [
+            "http://me:secret@a:9/b",
+            "http://a:9/b?key=secret",
+            "http://me:p@secret@a:9/b#secret",
+        ] {
+            assert_eq!(shown(url), "http://a:9/b", "{url}");
+        }
     }
 
     #[test]
     fn an_address_has_a_host_and_a_port_that_is_a_number() {
         for good in [
             "http://a",
-            "https://a:4040/b?c=:d",
+            "https://a:4040/b:d@e",
             "http://[::1]",
             "http://[::1]:9",
         ] {
@@ -256,8 +322,14 @@ mod tests {
             "http://a:x",
             "http://a:70000",
             "http://a:",
+            "http://me:secret@a",
+            "http://a/b?key=secret",
+            "http://a#secret",
         ] {
             assert!(wrong_address(wrong).is_some(), "{wrong}");
+            let error = Server::new(wrong, &NO_ARGS).err().expect(wrong);
+            assert!(error.is::<Usage>(), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
 
