@@ -20,6 +20,8 @@ pub(crate) struct OutputFile {
     /// `None` for what is no file with a name to give: a device, a pipe, a file in memory.
     part: Option<TempPath>,
     path: PathBuf,
+    /// The name and number that `path` was made of, if the file takes the next free one.
+    numbered: Option<(PathBuf, usize)>,
     force: bool,
     /// Bytes that were written, and how many of them the system has begun to write to the disk.
     written: u64,
@@ -68,13 +70,27 @@ impl OutputFile {
         }
     }
 
-    /// The same for a command that handles signals itself, because a recording ends with them.
-    pub(crate) fn create_for_recording(
-        path: &Path,
-        force: bool,
-        inputs: &[&Path],
-    ) -> Result<OutputFile> {
-        Self::begin(path, force, inputs, false)
+    /// The same for a command that handles signals itself, because a recording ends with them. A recording cannot be
+    /// repeated: if another file has taken the name meanwhile, it gets the next free number.
+    pub(crate) fn create_for_recording(path: &Path, force: bool) -> Result<OutputFile> {
+        let mut file = Self::begin(path, force, &[], false)?;
+        file.numbered = Some((path.to_owned(), 0));
+        Ok(file)
+    }
+
+    /// The same for the recording that follows so many `earlier` ones, under the first number that is free.
+    pub(crate) fn create_numbered(path: &Path, earlier: usize, force: bool) -> Result<OutputFile> {
+        let mut number = earlier;
+        loop {
+            match Self::begin(&numbered(path, number), force, &[], false) {
+                Err(error) if error.is::<Usage>() => number += 1,
+                begun => {
+                    let mut file = begun?;
+                    file.numbered = Some((path.to_owned(), number));
+                    return Ok(file);
+                }
+            }
+        }
     }
 
     fn begin(
@@ -124,16 +140,17 @@ impl OutputFile {
             file,
             part: Some(part),
             path: path.to_owned(),
+            numbered: None,
             force,
             written: 0,
             sent: 0,
         }
     }
 
-    /// Begins a recording, which has its name from the beginning: it can be read while it grows, and what was
-    /// recorded until a command is killed is a recording, too.
-    pub(crate) fn create_growing(path: &Path, force: bool) -> Result<OutputFile> {
-        let mut file = Self::create_for_recording(path, force, &[])?;
+    /// As [`create_numbered`](Self::create_numbered), but the recording has its name from the beginning: it can be read
+    /// while it grows, and what was recorded until a command is killed is a recording, too.
+    pub(crate) fn create_growing(path: &Path, earlier: usize, force: bool) -> Result<OutputFile> {
+        let mut file = Self::create_numbered(path, earlier, force)?;
         if let Some(part) = file.part.take() {
             file.name(part)?;
         }
@@ -146,6 +163,7 @@ impl OutputFile {
             file,
             part: None,
             path: path.to_owned(),
+            numbered: None,
             force: false,
             written: 0,
             sent: 0,
@@ -166,9 +184,14 @@ impl OutputFile {
     }
 
     /// Gives it its name, unless what it was made from changed meanwhile.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
+        self.finish_named().map(drop)
+    }
+
+    /// The same, and returns the name.
+    pub(crate) fn finish_named(mut self) -> Result<PathBuf> {
         let Some(part) = self.part.take() else {
-            return Ok(());
+            return Ok(std::mem::take(&mut self.path));
         };
         if hprof::source::input_changed() {
             bail!(
@@ -179,7 +202,8 @@ impl OutputFile {
         // Some file systems say only now that the disk is full.
         let synced = self.file.sync_data();
         synced.with_context(|| format!("cannot write {}", self.path.display()))?;
-        self.name(part)
+        self.name(part)?;
+        Ok(std::mem::take(&mut self.path))
     }
 
     /// Has the system begin to write to the disk what was written since.
@@ -195,20 +219,28 @@ impl OutputFile {
         self.sent = self.written;
     }
 
-    fn name(&self, part: TempPath) -> Result<()> {
-        let place = part.to_path_buf();
-        let named = interruption::forget(&place, || match self.force {
-            true => part.persist(&self.path),
-            false => part.persist_noclobber(&self.path),
-        });
-        named.map_err(|fault| {
-            keep(fault.path);
-            match fault.error.kind() {
-                io::ErrorKind::AlreadyExists => exists(&self.path),
-                _ => anyhow::Error::new(fault.error)
-                    .context(format!("cannot write {}", self.path.display())),
+    fn name(&mut self, mut part: TempPath) -> Result<()> {
+        loop {
+            let place = part.to_path_buf();
+            let named = interruption::forget(&place, || match self.force {
+                true => part.persist(&self.path),
+                false => part.persist_noclobber(&self.path),
+            });
+            let Err(fault) = named else { return Ok(()) };
+            let is_taken = fault.error.kind() == io::ErrorKind::AlreadyExists;
+            if let Some((path, number)) = self.numbered.as_mut().filter(|_| is_taken) {
+                *number += 1;
+                self.path = numbered(path, *number);
+                part = fault.path;
+                continue;
             }
-        })
+            keep(fault.path);
+            return Err(match is_taken {
+                true => exists(&self.path),
+                false => anyhow::Error::new(fault.error)
+                    .context(format!("cannot write {}", self.path.display())),
+            });
+        }
     }
 
     /// Leaves what could be written under the other name: for what cannot be recorded again.
@@ -241,6 +273,34 @@ impl Write for OutputFile {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// The name of the recording that follows so many earlier ones.
+fn numbered(path: &Path, earlier: usize) -> PathBuf {
+    let mut path = path.to_path_buf();
+    if earlier > 0 {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = match name.split_once('.') {
+            Some((base, ending)) => format!("{base}-{}.{ending}", earlier + 1),
+            None => format!("{name}-{}", earlier + 1),
+        };
+        path.set_file_name(name);
+    }
+    path
+}
+
+/// Stores a recording whose output cannot be written, under a free name: at `path`, or if that fails, too, in the
+/// temporary folder. Returns the name.
+pub(crate) fn rescue(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
+    let store = |path: &Path| {
+        let mut file = OutputFile::create_numbered(path, 0, false)?;
+        file.write_all(bytes)?;
+        file.finish_named()
+    };
+    store(path).or_else(|error| {
+        let name = path.file_name().unwrap_or_default();
+        store(&std::env::temp_dir().join(name)).map_err(|_| error)
+    })
 }
 
 /// Writes a whole output file.
@@ -332,8 +392,44 @@ fn is_replaceable(path: &Path, there: &fs::Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::named_after;
+    use super::{OutputFile, named_after, numbered};
+    use std::io::Write as _;
     use std::path::Path;
+
+    #[test]
+    fn every_recording_has_its_own_file() {
+        let path = |earlier| numbered(Path::new("a/b.hprof"), earlier);
+        assert_eq!(path(0), Path::new("a/b.hprof"));
+        assert_eq!(path(2), Path::new("a/b-3.hprof"));
+        assert_eq!(numbered(Path::new("b"), 1), Path::new("b-2"));
+    }
+
+    #[test]
+    fn a_recording_takes_the_next_free_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("b-2.txt"), "mine").expect("written");
+        let grown = OutputFile::create_growing(&at("b.txt"), 1, false).expect("begun");
+        assert_eq!(grown.path(), at("b-3.txt"));
+        // A name that is taken before the end.
+        let mut late = OutputFile::create_for_recording(&at("c.txt"), false).expect("begun");
+        late.write_all(b"recorded").expect("written");
+        std::fs::write(at("c.txt"), "mine").expect("written");
+        assert_eq!(late.finish_named().expect("named"), at("c-2.txt"));
+        for (name, text) in [
+            ("b-2.txt", "mine"),
+            ("b-3.txt", ""),
+            ("c.txt", "mine"),
+            ("c-2.txt", "recorded"),
+        ] {
+            let content = std::fs::read_to_string(at(name)).expect(name);
+            assert_eq!(content, text, "{name}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it").count(), 4);
+        // With --force earlier files are replaced.
+        let forced = OutputFile::create_growing(&at("b.txt"), 1, true).expect("begun");
+        assert_eq!(forced.path(), at("b-2.txt"));
+    }
 
     #[test]
     fn an_output_is_named_after_its_input() {

@@ -2,6 +2,7 @@
 
 mod android;
 mod archives;
+mod attaching;
 mod billions;
 mod changes;
 mod check_rules;

@@ -1,10 +1,12 @@
 //! Output files: whole or not there, and never in the place of what is read.
 
+use crate::profiles::PROFILE;
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use testkit::dump::{Elements, Heap, IdSize, Root};
 
 const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
@@ -227,4 +229,114 @@ fn a_signal_leaves_no_part_of_an_output() {
     drop(input);
     assert_eq!(testkit::wait::ended(&mut waiting).code(), Some(0));
     assert_eq!(names(folder), ["out.hprof"]);
+}
+
+/// A program under `tenure run` that starts no JVM: the test connects in place of its agents.
+struct Run {
+    tenure: Child,
+    /// The socket of profiles.
+    socket: String,
+}
+
+impl Run {
+    /// Starts `tenure run` with these words in a shell, with the temporary folder `tmp`.
+    fn start(folder: &Path, limits: &str, words: &str) -> Run {
+        fs::write(folder.join("libhprof.so"), "").expect("written");
+        let program = "echo $JAVA_TOOL_OPTIONS; read line; exit 0";
+        let script =
+            format!("{limits}exec {TENURE} run --agent libhprof.so {words} -- sh -c '{program}'");
+        let mut tenure = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder)
+            .env("TMPDIR", folder.join("tmp"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("running tenure");
+        let mut line = String::new();
+        let printed = tenure.stdout.as_mut().expect("piped");
+        BufReader::new(printed).read_line(&mut line).expect("text");
+        let socket = line.trim().rsplit_once("net=unix:").expect(&line).1;
+        let socket = socket.to_owned();
+        Run { tenure, socket }
+    }
+
+    /// An agent, which sends the beginning of a profile; its file has the next number.
+    fn agent(&self) -> UnixStream {
+        let mut agent = UnixStream::connect(&self.socket).expect("connected");
+        agent.write_all(&PROFILE.as_bytes()[..7]).expect("sent");
+        agent
+    }
+
+    /// Ends the program after the agents, and returns the exit code and the messages.
+    fn end(mut self, agents: Vec<UnixStream>) -> (Option<i32>, String) {
+        for mut agent in agents {
+            agent.write_all(&PROFILE.as_bytes()[7..]).expect("sent");
+        }
+        drop(self.tenure.stdin.take());
+        let ran = self.tenure.wait_with_output().expect("ended");
+        let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+        (ran.status.code(), printed)
+    }
+}
+
+#[test]
+fn a_recording_is_stored_even_if_its_output_cannot_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    fs::create_dir(at.join("tmp")).expect("made");
+    // Somebody else takes the name while the program runs.
+    let run = Run::start(at, "", "-o out.html");
+    fs::write(at.join("out.html"), "mine").expect("written");
+    let agent = run.agent();
+    let (code, printed) = run.end(vec![agent]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("wrote out-2.html ("), "{printed}");
+    assert_eq!(fs::read(at.join("out.html")).expect("it"), b"mine");
+    let page = fs::read_to_string(at.join("out-2.html")).expect("a page");
+    assert!(page.starts_with("<!"), "{page}");
+    // The second JVM takes the next free number.
+    fs::write(at.join("b-2.hprof.txt"), "mine").expect("written");
+    let run = Run::start(at, "", "-o b.hprof.txt");
+    let agents = vec![run.agent(), run.agent()];
+    let (code, printed) = run.end(agents);
+    assert_eq!(code, Some(0), "{printed}");
+    for (name, content) in [
+        ("b.hprof.txt", PROFILE),
+        ("b-2.hprof.txt", "mine"),
+        ("b-3.hprof.txt", PROFILE),
+    ] {
+        let found = fs::read_to_string(at.join(name)).expect(name);
+        assert_eq!(found, content, "{name}: {printed}");
+    }
+    // The disk is full before the page is written: what the agent sent is shorter.
+    let run = Run::start(at, "trap '' XFSZ; ulimit -f 4; ", "-o full.html");
+    let agent = run.agent();
+    let (code, printed) = run.end(vec![agent]);
+    assert_eq!(code, Some(3), "{printed}");
+    let expected = "full.html is not written; full.html.hprof.txt is: cannot write full.html";
+    assert!(printed.contains(expected), "{printed}");
+    let kept = fs::read_to_string(at.join("full.html.hprof.txt")).expect("it");
+    assert_eq!(kept, PROFILE);
+    // The folder is gone: the temporary folder has what the agent sent.
+    for (output, kept) in [
+        ("gone/page.html", "page.html.hprof.txt"),
+        ("gone/run.hprof.txt", "run.hprof.txt"),
+    ] {
+        fs::create_dir(at.join("gone")).expect("made");
+        let run = Run::start(at, "", &format!("-o {output}"));
+        fs::remove_dir(at.join("gone")).expect("removed");
+        let agent = run.agent();
+        let (code, printed) = run.end(vec![agent]);
+        assert_eq!(code, Some(3), "{printed}");
+        assert!(
+            printed.contains(&format!("{output} is not written")),
+            "{printed}"
+        );
+        let found = fs::read_to_string(at.join("tmp").join(kept)).expect(&printed);
+        assert_eq!(found, PROFILE);
+    }
+    let parts = names(at).into_iter().filter(|name| name.ends_with(".part"));
+    assert_eq!(parts.count(), 0);
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use vmpi::wire::{Frame, Item};
 use vmpi::{BasicType, Body, DumpLevel};
 
-const PROFILE: &str = "\
+pub(crate) const PROFILE: &str = "\
 TRACE 300001:
 \tdemo.Cpu.hot(Cpu.java:3)
 \tdemo.Cpu.main(Cpu.java:14)
@@ -210,6 +210,56 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
         std::fs::read_to_string(folder.path().join("got.txt")).expect("a file"),
         PROFILE
     );
+}
+
+#[test]
+fn one_of_many_connections_blocks_and_ends_no_other() {
+    let folder = folder();
+    let (work, elsewhere) = (folder.path().join("work"), folder.path().join("tmp"));
+    std::fs::create_dir(&work).expect("made");
+    std::fs::create_dir(&elsewhere).expect("made");
+    let mut listener = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["listen", "0", "--many"])
+        .current_dir(&work)
+        .env("TMPDIR", &elsewhere)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
+    let line = line_of(&mut printed);
+    let port = line.trim().rsplit(':').next().expect("a port");
+    let port: u16 = port.parse().expect(&line);
+    let connect = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let mut until = |words: &str| while !line_of(&mut printed).contains(words) {};
+    let silent = connect();
+    let send = || {
+        connect().write_all(PROFILE.as_bytes()).expect("sent");
+    };
+    // In one second, most likely.
+    send();
+    send();
+    until("wrote profile-");
+    until("wrote profile-");
+    let stored = |folder: &Path| {
+        let files = std::fs::read_dir(folder).expect("a folder");
+        let content = |file: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(file.expect("a file").path()).expect("text")
+        };
+        files.map(content).collect::<Vec<_>>()
+    };
+    assert_eq!(stored(&work), [PROFILE, PROFILE]);
+    // What cannot be written there is in the temporary folder.
+    std::fs::remove_dir_all(&work).expect("removed");
+    for _ in 0..2 {
+        send();
+        until("is not written");
+    }
+    assert_eq!(stored(&elsewhere), [PROFILE, PROFILE]);
+    drop(silent);
+    until("the agent sent nothing");
+    listener.kill().expect("killed");
+    listener.wait().expect("ended");
 }
 
 #[test]

@@ -18,12 +18,14 @@ use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::jvm::{self, Jvm};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a recording under way is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -164,7 +166,7 @@ impl Args {
         let form = form_of(&output)?;
         let force = session.global.force;
         let mut file = match (profile, &files) {
-            (Some(_), None) => Some(OutputFile::create_for_recording(&output, force, &[])?),
+            (Some(_), None) => Some(OutputFile::create_for_recording(&output, force)?),
             _ => None,
         };
         let library = agent::visible(&jvm, self.agent.as_deref())?;
@@ -191,41 +193,54 @@ impl Args {
         if let Some((_, before)) = printed.split_once(", no longer ") {
             note(&format!("{} no longer records {before}", jvm.name()));
         }
+        let part = file.as_ref().map(|file| file.part().to_owned());
+        let part = part.filter(|part| *part != output);
+        let ending = end_at_signal(jvm.clone(), library.clone(), part)?;
         let connected = |door: &Door| door.next()?.context("the agent did not connect");
-        let stream = door.as_ref().map(connected).transpose()?;
-        let events = match events_door {
-            Some((door, path)) => {
-                let stream = connected(&door)?;
-                let path = path.clone();
-                Some(std::thread::spawn(move || {
-                    store_events(stream, &path, force)
-                }))
+        let mut events = None;
+        let mut receive = || {
+            let stream = door.as_ref().map(connected).transpose()?;
+            if let Some((door, path)) = &events_door {
+                let (stream, path) = (connected(door)?, path.to_path_buf());
+                events = Some(std::thread::spawn(move || {
+                    store_events(stream, &path, 0, force)
+                }));
             }
-            None => None,
+            note(&match self.duration {
+                Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
+                None => format!("{} is recorded until Ctrl-C", jvm.name()),
+            });
+            match (door.as_ref().zip(stream), &files) {
+                (Some((door, stream)), Some(files)) => {
+                    store_all(&jvm, &library, door, files, stream)
+                }
+                (Some((_, stream)), None) => {
+                    let create = |_: &Path| file.take().context("the file is written already");
+                    let destination = Destination::File(output.clone(), form);
+                    let done = collect_profile(stream, &destination, || None, create, |_| {});
+                    done.and_then(|done| written(&done))
+                }
+                (None, _) => Ok(()),
+            }
         };
-        note(&match self.duration {
-            Some(time) => format!("{} is recorded for {} s", jvm.name(), time.as_secs()),
-            None => format!("{} is recorded until Ctrl-C", jvm.name()),
-        });
-        let ending = end_at_signal(jvm.clone(), library.clone())?;
-        let (stored, events) = match (door.zip(stream), files) {
-            (Some((door, stream)), Some(files)) => {
-                let stored = store_all(&jvm, &library, &door, &files, stream);
-                (stored, events)
+        let stored = receive();
+        // The program is left as it was; this ends the stream of events, too.
+        let stop = || attach::order(&jvm, &library, Order::Stop.text()).is_ok();
+        let stored = match stored {
+            Err(error) => {
+                if stop() {
+                    drop(finish(events));
+                }
+                Err(error)
             }
-            (Some((_, stream)), None) => {
-                let create = |_: &Path| file.take().context("the file is written already");
-                let destination = Destination::File(output, form);
-                let done = collect_profile(stream, &destination, || None, create, |_| {});
-                (done.and_then(|done| written(&done)), events)
-            }
-            (None, _) => (finish(events), None),
+            Ok(()) => finish(events).inspect_err(|_| {
+                stop();
+            }),
         };
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
         stored?;
-        finish(events)?;
         Ok(Exit::Ok)
     }
 }
@@ -253,27 +268,61 @@ const RECORDS: &str = "records ";
 const DISCONNECTED: &str = "which has disconnected";
 
 /// Ends the recording when the user presses Ctrl-C or closes the terminal, unless the returned flag becomes true before.
-fn end_at_signal(jvm: Jvm, library: String) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
+/// A program that is stopped does not answer: a later signal ends this command, and the recording continues. `part` is
+/// the output until it has its name.
+fn end_at_signal(
+    jvm: Jvm,
+    library: String,
+    part: Option<PathBuf>,
+) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
     const STEP: Duration = Duration::from_millis(50);
-    let (over, pressed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    /// Signals that arrive together are one: the terminal and a program that passes them on send the same.
+    const TOGETHER: Duration = Duration::from_secs(1);
+    let over = Arc::<AtomicBool>::default();
     // A script that starts this command in the background ignores SIGINT for it, and may send it all the same; `nohup`
     // ignores SIGHUP, which must not end it.
-    for signal in [SIGINT, SIGTERM].into_iter().chain(heeded(&[SIGHUP])) {
-        signal_hook::flag::register(signal, Arc::clone(&pressed))?;
-    }
+    let heeded = [SIGINT, SIGTERM].into_iter().chain(heeded(&[SIGHUP]));
+    let mut signals = Signals::new(heeded)?;
     let is_over = Arc::clone(&over);
     let thread = std::thread::spawn(move || {
+        let mut stopping: Option<(Instant, JoinHandle<()>)> = None;
         while !is_over.load(Ordering::SeqCst) {
-            if pressed.load(Ordering::SeqCst) {
-                if let Err(error) = attach::order(&jvm, &library, Order::Stop.text()) {
-                    note(&format!("{:#}", anyhow::Error::from(error)));
+            match (signals.pending().last(), &stopping) {
+                (Some(_), None) => {
+                    let (jvm, library) = (jvm.clone(), library.clone());
+                    let stop = std::thread::spawn(move || {
+                        if let Err(error) = attach::order(&jvm, &library, Order::Stop.text()) {
+                            note(&format!("{:#}", anyhow::Error::from(error)));
+                        }
+                    });
+                    stopping = Some((Instant::now(), stop));
                 }
-                return;
+                (Some(signal), Some((since, _))) if since.elapsed() > TOGETHER => {
+                    abandon(&jvm, part.as_deref());
+                    let _ = emulate_default_handler(signal);
+                }
+                _ => {}
             }
             std::thread::sleep(STEP);
         }
+        if let Some((_, stop)) = stopping {
+            drop(stop.join());
+        }
     });
     Ok((over, thread))
+}
+
+/// Reports what stays when the command ends before the recording.
+fn abandon(jvm: &Jvm, part: Option<&Path>) {
+    let (name, pid) = (jvm.name(), jvm.pid);
+    note(&format!(
+        "{name} does not answer and is still being recorded; tenure attach {pid} stop ends the recording"
+    ));
+    let Some(part) = part else { return };
+    match std::fs::metadata(part).map_or(0, |about| about.len()) {
+        0 => drop(std::fs::remove_file(part)),
+        _ => note(&format!("what was written is in {}", part.display())),
+    }
 }
 
 /// Refuses a JVM that is being recorded: another recording would end that one. One whose collector has disconnected is

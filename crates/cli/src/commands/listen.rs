@@ -6,16 +6,17 @@ use crate::live::collect::{Collected, Destination, collect_profile};
 use crate::live::collect_events::{self, Typed};
 use crate::live::series::form_of;
 use crate::output::note;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, refuse_early};
 use crate::session::Session;
 use agent_core::control::secret::{Nonce, Secret, Side};
 use agent_core::control::{Command, WORDS};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
-use std::io::{BufRead, IsTerminal};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vmpi::wire::MAGIC;
 
@@ -35,7 +36,7 @@ pub struct Args {
     /// the agent has insecure=y
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
-    /// Accept the next connection when one ends
+    /// Accept more connections; commands go to the newest one
     #[arg(long, conflicts_with = "output")]
     many: bool,
 }
@@ -52,6 +53,9 @@ impl Args {
             );
             return Err(Usage(text).into());
         }
+        if let Some(output) = &self.output {
+            refuse_early(output, session.global.force)?;
+        }
         let address = match self.address.parse::<u16>() {
             Ok(port) => format!("127.0.0.1:{port}"),
             Err(_) => self.address.clone(),
@@ -63,41 +67,97 @@ impl Args {
             listener.local_addr()?
         ));
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
-        let lines = typed_lines();
-        loop {
-            let (stream, peer) = listener.accept().context("no connection")?;
-            if let Some(secret) = &secret
-                && let Err(error) = meet(&stream, secret)
-            {
-                note(&format!("{peer} is refused: {error}"));
-                continue;
-            }
-            note(&format!("{peer} is connected"));
+        let lines = Lines::typed();
+        let mut last = (PathBuf::new(), 0);
+        for number in 0.. {
+            let (stream, peer) = match listener.accept() {
+                Ok(accepted) => accepted,
+                // Too many open files, for instance: one connection must not end the others.
+                Err(error) if self.many => {
+                    note(&format!("no connection: {error}"));
+                    std::thread::sleep(Duration::from_secs(1));
+                    continue;
+                }
+                Err(error) => return Err(error).context("no connection"),
+            };
             let destination = match &self.output {
                 Some(path) => Destination::File(path.clone(), None),
                 None => Destination::Stem(stem()),
             };
-            let store = Store::new(session, true);
-            let done = if is_events(&stream) {
-                let next = || next_of(&lines, collect_events::WORDS, collect_events::parse);
-                let create = |path: &Path| OutputFile::create_growing(path, store.force);
-                collect_events::collect(stream, &destination, next, create, note)?
-            } else {
-                let next = || match next_of(&lines, WORDS, |line| line.parse::<Command>()) {
-                    Typed::Command(command) => Some(command),
-                    Typed::Nothing | Typed::End => None,
+            if let Destination::Stem(stem) = &destination {
+                // Connections of the same second.
+                last = match last {
+                    (name, count) if name == *stem => (name, count + 1),
+                    _ => (stem.clone(), 0),
                 };
-                store.run(stream, &destination, next)?
+            }
+            let connection = Connection {
+                number,
+                stream,
+                peer,
+                secret: secret.clone(),
+                destination,
+                store: Store::new(session, true).after(last.1),
+                lines: lines.clone(),
             };
-            say(&done);
-            if !self.many {
-                return Ok(if done.path.is_some() {
-                    Exit::Ok
-                } else {
-                    Exit::No
+            if self.many {
+                let thread = std::thread::Builder::new().name("connection".to_owned());
+                let begun = thread.spawn(move || {
+                    if let Err(error) = connection.receive() {
+                        note(&format!("{error:#}"));
+                    }
                 });
+                if let Err(error) = begun {
+                    note(&format!("{peer} is refused: {error}"));
+                }
+            } else if let Some(done) = connection.receive()? {
+                let is_stored = done.path.is_some();
+                return Ok(if is_stored { Exit::Ok } else { Exit::No });
             }
         }
+        Ok(Exit::Ok)
+    }
+}
+
+/// A connection that has been accepted.
+struct Connection {
+    number: usize,
+    stream: TcpStream,
+    peer: SocketAddr,
+    secret: Option<Secret>,
+    destination: Destination,
+    store: Store,
+    lines: Lines,
+}
+
+impl Connection {
+    /// Stores the received data; `None` if the other side does not know the secret.
+    fn receive(self) -> Result<Option<Collected>> {
+        let peer = self.peer;
+        if let Some(secret) = &self.secret
+            && let Err(error) = meet(&self.stream, secret)
+        {
+            note(&format!("{peer} is refused: {error}"));
+            return Ok(None);
+        }
+        note(&format!("{peer} is connected"));
+        let (lines, number) = (&self.lines, self.number);
+        lines.begin(number);
+        let Store { force, earlier, .. } = self.store;
+        let done = if is_events(&self.stream) {
+            let next = || lines.next(number, collect_events::WORDS, collect_events::parse);
+            let create = |path: &Path| OutputFile::create_growing(path, earlier, force);
+            collect_events::collect(self.stream, &self.destination, next, create, note)
+        } else {
+            let parse = |line: &str| line.parse::<Command>();
+            let next = || match lines.next(number, WORDS, parse) {
+                Typed::Command(command) => Some(command),
+                Typed::Nothing | Typed::End => None,
+            };
+            self.store.run(self.stream, &self.destination, next)
+        };
+        lines.end(number);
+        done.inspect(say).map(Some)
     }
 }
 
@@ -109,13 +169,40 @@ fn read_secret(file: &Path) -> Result<Secret> {
 }
 
 /// Verifies that an agent knows the secret, and proves the same to the agent.
-fn meet(stream: &TcpStream, secret: &Secret) -> std::io::Result<()> {
+fn meet(stream: &TcpStream, secret: &Secret) -> io::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut own = Nonce::default();
-    getrandom::fill(&mut own).map_err(std::io::Error::other)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    secret.meet(Side::Collector, &own, stream)?;
+    getrandom::fill(&mut own).map_err(io::Error::other)?;
+    let until = Instant::now() + PATIENCE;
+    secret.meet(Side::Collector, &own, Timed { stream, until })?;
     stream.set_read_timeout(None)
+}
+
+/// A stream whose reads must all be over at a time, however little each of them returns.
+struct Timed<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let rest = self.until.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(rest))?;
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// How a connection is stored; can be moved to another thread.
@@ -125,18 +212,26 @@ pub(crate) struct Store {
     force: bool,
     /// Print progress.
     loud: bool,
+    /// How many recordings with this destination were begun before.
+    earlier: usize,
 }
 
 impl Store {
     pub(crate) fn new(session: &Session, loud: bool) -> Store {
-        let loud = loud && !session.global.quiet && std::io::stderr().is_terminal();
+        let loud = loud && !session.global.quiet && io::stderr().is_terminal();
         Store {
             force: session.global.force,
             loud,
+            earlier: 0,
         }
     }
 
-    /// Stores one connection.
+    /// For the recording that follows so many earlier ones.
+    pub(crate) fn after(self, earlier: usize) -> Store {
+        Store { earlier, ..self }
+    }
+
+    /// Stores one connection. A recording that cannot be written where it should be is stored in the temporary folder.
     pub(crate) fn run(
         self,
         stream: TcpStream,
@@ -144,8 +239,19 @@ impl Store {
         next: impl FnMut() -> Option<Command>,
     ) -> Result<Collected> {
         let mut last = Instant::now();
-        let create = |path: &Path| OutputFile::create_growing(path, self.force);
-        collect_profile(stream, destination, next, create, |progress| {
+        let mut fault = None;
+        let create = |path: &Path| {
+            if let Destination::File(_, Some(_)) = destination {
+                return OutputFile::create_numbered(path, self.earlier, self.force);
+            }
+            OutputFile::create_growing(path, self.earlier, self.force).or_else(|error| {
+                let elsewhere = std::env::temp_dir().join(path.file_name().unwrap_or_default());
+                let file = OutputFile::create_growing(&elsewhere, 0, false);
+                fault = Some(error.context(format!("{} is not written", path.display())));
+                file
+            })
+        };
+        let done = collect_profile(stream, destination, next, create, |progress| {
             if self.loud && last.elapsed() > Duration::from_secs(2) {
                 last = Instant::now();
                 note(&format!(
@@ -153,7 +259,15 @@ impl Store {
                     progress.bytes, progress.last
                 ));
             }
-        })
+        });
+        match (done, fault) {
+            (Ok(done), Some(fault)) => {
+                say(&done);
+                Err(fault)
+            }
+            (Err(_), Some(fault)) => Err(fault),
+            (done, None) => done,
+        }
     }
 }
 
@@ -187,40 +301,115 @@ fn is_events(stream: &TcpStream) -> bool {
     matches!(stream.peek(&mut first), Ok(count) if count > 0 && MAGIC.starts_with(&first[..count]))
 }
 
-/// Lines of standard input, as they are typed.
-fn typed_lines() -> Receiver<String> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
+/// Lines of standard input, as they are typed, for the newest of the connections.
+#[derive(Clone)]
+struct Lines(Arc<Mutex<Typing>>);
+
+struct Typing {
+    lines: Receiver<String>,
+    /// The connections that can receive commands, the newest one last.
+    connections: Vec<usize>,
 }
 
-/// The next command among the lines; invalid lines get an error message.
-fn next_of<C, E: std::fmt::Display>(
-    lines: &Receiver<String>,
-    words: &[(&str, &str)],
-    parse: impl Fn(&str) -> Result<C, E>,
-) -> Typed<C> {
-    loop {
-        let line = match lines.try_recv() {
-            Ok(line) => line,
-            Err(TryRecvError::Empty) => return Typed::Nothing,
-            Err(TryRecvError::Disconnected) => return Typed::End,
-        };
-        match line.trim() {
-            "" => {}
-            "help" => words
-                .iter()
-                .for_each(|(form, what)| note(&format!("{form:22} {what}"))),
-            words => match parse(words) {
-                Ok(command) => return Typed::Command(command),
-                Err(error) => note(&format!("{error} (help lists them)")),
-            },
+impl Lines {
+    fn typed() -> Lines {
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in io::stdin().lock().lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Lines::of(lines)
+    }
+
+    fn of(lines: Receiver<String>) -> Lines {
+        Lines(Arc::new(Mutex::new(Typing {
+            lines,
+            connections: Vec::new(),
+        })))
+    }
+
+    fn typing(&self) -> MutexGuard<'_, Typing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, connection: usize) {
+        self.typing().connections.push(connection);
+    }
+
+    fn end(&self, connection: usize) {
+        self.typing().connections.retain(|one| *one != connection);
+    }
+
+    /// The next command among the lines if this connection is the newest one; invalid lines get an error message.
+    fn next<C, E: std::fmt::Display>(
+        &self,
+        connection: usize,
+        words: &[(&str, &str)],
+        parse: impl Fn(&str) -> Result<C, E>,
+    ) -> Typed<C> {
+        let typing = self.typing();
+        if typing.connections.last() != Some(&connection) {
+            return Typed::Nothing;
         }
+        loop {
+            let line = match typing.lines.try_recv() {
+                Ok(line) => line,
+                Err(TryRecvError::Empty) => return Typed::Nothing,
+                Err(TryRecvError::Disconnected) => return Typed::End,
+            };
+            match line.trim() {
+                "" => {}
+                "help" => words
+                    .iter()
+                    .for_each(|(form, what)| note(&format!("{form:22} {what}"))),
+                words => match parse(words) {
+                    Ok(command) => return Typed::Command(command),
+                    Err(error) => note(&format!("{error} (help lists them)")),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handshake_has_a_limit_in_total() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut one = TcpStream::connect(listener.local_addr().expect("it")).expect("connected");
+        let (stream, _) = listener.accept().expect("accepted");
+        one.write_all(b"ab").expect("sent");
+        let mut timed = Timed {
+            stream: &stream,
+            until: Instant::now() + Duration::from_secs(600),
+        };
+        assert_eq!(timed.read(&mut [0]).expect("a byte"), 1);
+        // The next byte is there, but the time is over.
+        timed.until = Instant::now();
+        let late = timed.read(&mut [0]).expect_err("too late");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn commands_go_to_the_newest_connection() {
+        let (sender, receiver) = channel();
+        let lines = Lines::of(receiver);
+        let type_line = |line: &str| sender.send(line.to_owned()).expect("typed");
+        let next = |number| match lines.next(number, WORDS, |line| line.parse::<Command>()) {
+            Typed::Command(command) => Some(command),
+            Typed::Nothing | Typed::End => None,
+        };
+        lines.begin(0);
+        lines.begin(1);
+        type_line("gc");
+        assert_eq!((next(0), next(1)), (None, Some(Command::ForceGc)));
+        lines.end(1);
+        type_line("gc");
+        assert_eq!((next(1), next(0)), (None, Some(Command::ForceGc)));
     }
 }

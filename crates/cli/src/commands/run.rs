@@ -24,6 +24,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -104,6 +105,8 @@ impl Args {
         let store = Store::new(session, false);
         let (named, force) = (self.output.is_some(), session.global.force);
         let (mut collectors, mut streams) = (Vec::new(), Vec::new());
+        // Of the files of --loop.
+        let (has_stored, has_failed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let status = loop {
             let recorded = collectors.iter().chain(&streams);
             let jvms = recorded.filter_map(Collector::jvm);
@@ -111,27 +114,34 @@ impl Args {
             if let Some(stream) = door.next()? {
                 if let Some(files) = files.clone() {
                     collectors.retain(|one: &Collector| !one.thread.is_finished());
+                    let (stored, failed) = (Arc::clone(&has_stored), Arc::clone(&has_failed));
                     collectors.push(Collector::begin(stream, move |stream| {
-                        if let Err(error) = files.store(stream) {
-                            note(&format!("{error:#}"));
+                        match files.store(stream) {
+                            Ok(Some(_)) => stored.store(true, Ordering::SeqCst),
+                            Ok(None) => {}
+                            // The next file may be written.
+                            Err(error) => {
+                                failed.store(true, Ordering::SeqCst);
+                                note(&format!("{error:#}"));
+                            }
                         }
                         Ok(())
                     }));
                     continue;
                 }
-                let path = numbered(&stem, collectors.len());
+                let store = store.after(collectors.len());
                 let destination = match named {
-                    true => Destination::File(path, form),
-                    false => Destination::Stem(path),
+                    true => Destination::File(stem.clone(), form),
+                    false => Destination::Stem(stem.clone()),
                 };
                 collectors.push(Collector::begin(stream, move |stream| {
                     say(&store.run(stream, &destination, || None)?);
                     Ok(())
                 }));
             } else if let (Some(path), Some(stream)) = (&self.what.events, events_door.next()?) {
-                let path = numbered(path, streams.len());
+                let (path, earlier) = (path.clone(), streams.len());
                 streams.push(Collector::begin(stream, move |stream| {
-                    store_events(stream, &path, force)
+                    store_events(stream, &path, earlier, force)
                 }));
             } else if let Some(status) = child.try_wait()? {
                 break status;
@@ -148,14 +158,21 @@ impl Args {
             pass_on(&mut caught, all.iter().filter_map(Collector::jvm), None);
             std::thread::sleep(STEP);
         }
+        let mut is_lost = false;
         for collector in all {
-            match collector.thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => note(&format!("{error:#}")),
-                Err(_) => note("a collector failed"),
-            }
+            let fault = match collector.thread.join() {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => format!("{error:#}"),
+                Err(_) => "a collector failed".to_owned(),
+            };
+            is_lost = true;
+            note(&fault);
         }
-        Ok(Exit::Program(code_of(status)))
+        is_lost |= has_failed.load(Ordering::SeqCst) && !has_stored.load(Ordering::SeqCst);
+        Ok(match code_of(status) {
+            0 if is_lost => Exit::Input,
+            code => Exit::Program(code),
+        })
     }
 
     /// Runs the program with its page. The agent is loaded at the beginning only if something is recorded from the
@@ -286,19 +303,6 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     format!("{},format=b{mode}", options.trim_end_matches(','))
 }
 
-/// The destination for the nth JVM; a build tool may start several.
-fn numbered(stem: &Path, earlier: usize) -> PathBuf {
-    let mut path = stem.to_path_buf();
-    if earlier > 0 {
-        let name = stem.file_name().unwrap_or_default().to_string_lossy();
-        path.set_file_name(match name.split_once('.') {
-            Some((base, ending)) => format!("{base}-{}.{ending}", earlier + 1),
-            None => format!("{name}-{}", earlier + 1),
-        });
-    }
-    path
-}
-
 /// `-agentpath:LIBRARY=OPTIONS`.
 fn agent_option(library: &Path, options: &str) -> Result<String> {
     let library = library.to_str().context("the agent's path is not UTF-8")?;
@@ -370,12 +374,5 @@ mod tests {
             "-agentpath:/x/libhprof.so=cpu=samples,net=unix:/t/s"
         );
         assert_eq!(option(""), "-agentpath:/x/libhprof.so=net=unix:/t/s");
-    }
-
-    #[test]
-    fn every_jvm_has_its_own_file() {
-        let path = |earlier| numbered(Path::new("a/b.hprof"), earlier);
-        assert_eq!(path(0), Path::new("a/b.hprof"));
-        assert_eq!(path(2), Path::new("a/b-3.hprof"));
     }
 }

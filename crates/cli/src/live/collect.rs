@@ -1,7 +1,7 @@
 //! The collector of an agent in socket mode: stores what arrives and passes commands on.
 
 use super::series::converted;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, rescue};
 use agent_core::control::{Command, Form, Progress, StreamMeter};
 use anyhow::{Context, Result};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -76,17 +76,16 @@ pub(crate) fn collect(
         file = open(destination, Some(Form::Text), &mut create)?;
         file = file.map(|file| append(file, &waiting)).transpose()?;
     }
-    let path = file.as_ref().map(|file| file.path().to_owned());
-    file.map_or(Ok(()), OutputFile::finish)?;
     Ok(Collected {
-        path,
+        path: file.map(OutputFile::finish_named).transpose()?,
         bytes: meter.progress().bytes,
         progress: meter.progress().clone(),
     })
 }
 
 /// Stores a profile like [`collect`], in the form of its destination. A profile that is converted is collected in
-/// memory; if it cannot be converted, it is stored beside the file as it was received.
+/// memory; if it cannot be converted or the file cannot be written, it is stored beside the file, or in the temporary
+/// folder, as it was received.
 pub(crate) fn collect_profile(
     stream: TcpStream,
     destination: &Destination,
@@ -106,18 +105,32 @@ pub(crate) fn collect_profile(
     let mut bytes = Vec::new();
     memory.rewind()?;
     memory.read_to_end(&mut bytes)?;
-    let profile = match converted(&bytes, *form, path) {
-        Ok(profile) => profile,
+    let stored = converted(&bytes, *form, path).and_then(|profile| {
+        let file = create(path)?;
+        done.bytes = profile.len() as u64;
+        write(file, &profile)
+    });
+    match stored {
+        Ok(stored) => {
+            done.path = Some(stored);
+            Ok(done)
+        }
         Err(error) => {
             let name = with_ending(path, done.progress.form.unwrap_or(Form::Text));
-            append(OutputFile::create_for_recording(&name, false, &[])?, &bytes)?.finish()?;
-            let text = format!("{} is not written; {} is", path.display(), name.display());
-            return Err(error.context(text));
+            let text = match rescue(&name, &bytes) {
+                Ok(name) => format!("{} is not written; {} is", path.display(), name.display()),
+                Err(_) => format!("{} is lost", path.display()),
+            };
+            Err(error.context(text))
         }
-    };
-    append(create(path)?, &profile)?.finish()?;
-    done.bytes = profile.len() as u64;
-    Ok(done)
+    }
+}
+
+/// Writes a whole file; what was written of it is removed if this fails.
+fn write(mut file: OutputFile, bytes: &[u8]) -> Result<PathBuf> {
+    let written = file.write_all(bytes);
+    written.with_context(|| format!("cannot write {}", file.path().display()))?;
+    file.finish_named()
 }
 
 pub(crate) fn is_timeout(error: &std::io::Error) -> bool {
@@ -176,7 +189,7 @@ mod tests {
         let (stream, _) = listener.accept().expect("accepted");
         let (sender, commands) = std::sync::mpsc::channel();
         sender.send(Command::ForceGc).expect("queued");
-        let create = |path: &Path| OutputFile::create_for_recording(path, false, &[]);
+        let create = |path: &Path| OutputFile::create_for_recording(path, false);
         let next = || commands.try_recv().ok();
         let done = collect(stream, &destination, next, create, |_| {}).expect("collected");
         (done, agent.join().expect("the agent"))

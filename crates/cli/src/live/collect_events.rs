@@ -149,7 +149,7 @@ pub(crate) fn collect(
             }
         }
     }
-    file.finish()?;
+    let path = file.finish_named()?;
     progress.at_boundary = decoder.is_some_and(|reader| reader.missing().is_none());
     for command in asked.into_values() {
         say(&format!("{}: not answered", name(command)));

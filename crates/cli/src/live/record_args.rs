@@ -96,12 +96,17 @@ impl RecordArgs {
     }
 }
 
-/// Stores a stream of events as it is received.
-pub(crate) fn store_events(mut stream: TcpStream, path: &Path, force: bool) -> Result<()> {
-    let mut file = OutputFile::create_growing(path, force)?;
-    let bytes = std::io::copy(&mut stream, &mut file)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    let (name, bytes) = (path.display(), human_bytes(bytes));
+/// Stores a stream of events as it is received, in the file after so many `earlier` ones.
+pub(crate) fn store_events(
+    mut stream: TcpStream,
+    path: &Path,
+    earlier: usize,
+    force: bool,
+) -> Result<()> {
+    let mut file = OutputFile::create_growing(path, earlier, force)?;
+    let bytes = std::io::copy(&mut stream, &mut file);
+    let name = file.path().display();
+    let bytes = human_bytes(bytes.with_context(|| format!("cannot write {name}"))?);
     note(&format!(
         "wrote {name} ({bytes}); next: tenure events {name}"
     ));

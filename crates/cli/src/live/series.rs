@@ -155,7 +155,10 @@ impl Files {
             part.abandon();
         }
         let any = stored.with_context(|| format!("{} is not written", path.display()))?;
-        Ok(any.then_some(path))
+        match any {
+            true => named(part).map(Some),
+            false => Ok(None),
+        }
     }
 
     fn write(&self, stream: &mut TcpStream, part: &mut Part) -> Result<bool> {
@@ -189,9 +192,47 @@ impl Files {
     }
 }
 
+/// Gives a whole file its name, and returns it.
+fn named(part: Part) -> Result<PathBuf> {
+    let path = part.path().to_owned();
+    drop(part);
+    if !path.is_file() {
+        bail!(
+            "{} is not written: the file cannot be renamed (was its folder moved?)",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_whose_folder_was_moved_is_not_reported_as_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (place, moved) = (folder.path().join("a"), folder.path().join("b"));
+        let patterns = Patterns {
+            pid: "1",
+            time: "20260131-235959",
+            host: "box",
+        };
+        let name = place.join("x.txt");
+        let name = name.to_str().expect("text");
+        let series = Series::new(name, Keep::Files(9), &patterns, |_| None);
+        std::fs::create_dir(&place).expect("made");
+        let begin = || {
+            let mut part = series.begin(patterns.time, 1).expect("begun");
+            part.write_all(b"a profile").expect("written");
+            part
+        };
+        assert!(named(begin()).expect("named").is_file());
+        let part = begin();
+        std::fs::rename(&place, &moved).expect("moved");
+        let fault = named(part).expect_err("no such folder").to_string();
+        assert!(fault.contains("-2.txt is not written"), "{fault}");
+    }
 
     #[test]
     fn times_have_units() {
