@@ -122,13 +122,14 @@ fn write(
             &mut summary,
             wanted,
         );
-        let mut walk = Walk::new(&vm, &classes);
+        let mut walk = Walk::new(&vm, &classes, heap.marks.as_ref());
         for piece in heap.pieces(threads.iter().map(|(thread, _)| thread)) {
             walk.piece(piece, &mut damage, &mut objects)?;
         }
         let found = objects.found();
         summary.gap_bytes = walk.passed.gap;
         summary.unloaded = walk.passed.strangers;
+        summary.dead_bytes = walk.passed.dead;
         for root in roots.iter().filter(|root| found.contains(&root.object.0)) {
             segments.sub_record(&SubRecord::Root(*root))?;
             summary.count_root(root.kind);

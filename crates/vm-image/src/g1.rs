@@ -3,14 +3,21 @@
 use crate::damage::Damage;
 use crate::fault::Fault;
 use crate::heap::{Space, space};
+use crate::marks::{Marks, Source};
 use crate::memory::Address;
 use crate::vm::Vm;
 
 /// The most regions of a heap.
 const MOST_REGIONS: u64 = 1 << 22;
 
-/// All regions with objects. An object larger than a region is one space, with all regions that it covers.
-pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<Vec<Space>, Fault> {
+/// All regions with objects, and the marks of those in which only marked objects exist. An object larger than a region
+/// is one space, with all regions that it covers. A region with marks is one space up to their end and one behind it.
+pub(crate) fn spaces(
+    vm: &Vm<'_>,
+    heap: Address,
+    reserved: Space,
+    damage: &mut Damage,
+) -> Result<(Vec<Space>, Option<Marks>), Fault> {
     let what = "the table of regions";
     let regions = vm
         .tables
@@ -36,7 +43,7 @@ pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<
         "G1ContiguousSpace._top",
         "G1OffsetTableContigSpace._top",
     ];
-    let mut spaces: Vec<Space> = Vec::new();
+    let mut regions = Vec::new();
     for i in 0..len.min(MOST_REGIONS) {
         let Some(region) = vm.memory.u64(base.wrapping_add(i * 8)) else {
             damage.count("the table of regions is broken", base.wrapping_add(i * 8));
@@ -51,32 +58,58 @@ pub(crate) fn spaces(vm: &Vm<'_>, heap: Address, damage: &mut Damage) -> Result<
             damage.count("a region cannot be read", region);
             continue;
         };
-        match spaces.last_mut() {
-            Some(last) if continues(vm, region) && last.to == found.from => last.to = found.to,
+        regions.push((region, found));
+    }
+    let size = (reserved.to - reserved.from) / len.max(1);
+    let mut marks = Source::find(vm, heap, reserved, (&regions, size));
+    let mut spaces: Vec<Space> = Vec::new();
+    for (region, found) in regions {
+        let limit = marks.as_mut().filter(|_| is_old(vm, region));
+        let limit = limit.and_then(|marks| {
+            let limit = marks.limit(vm, region, found)?;
+            marks.add(Space {
+                from: found.from,
+                to: limit,
+            });
+            Some(limit)
+        });
+        match (spaces.last_mut(), limit) {
+            (_, Some(limit)) => {
+                let Space { from, to } = found;
+                spaces.extend([Space { from, to: limit }, Space { from: limit, to }]);
+            }
+            (Some(last), _) if continues(vm, region) && last.to == found.from => {
+                last.to = found.to;
+            }
             _ => spaces.push(found),
         }
     }
-    Ok(spaces)
+    Ok((spaces, marks.map(Source::finish)))
 }
 
 /// Whether a large object of an earlier region covers this region.
 fn continues(vm: &Vm<'_>, region: Address) -> bool {
-    let either = |rest: &str| {
-        let [new, old] = [format!("G1{rest}"), rest.to_owned()];
-        vm.tables.find(&new).or_else(|| vm.tables.find(&old))
-    };
-    let constant = |rest: &str| {
-        let [new, old] = [format!("G1{rest}"), rest.to_owned()];
-        vm.tables
-            .constant(&new)
-            .or_else(|| vm.tables.constant(&old))
-    };
-    let tag = || {
-        let at = region
-            .wrapping_add(either("HeapRegion._type")?)
-            .wrapping_add(either("HeapRegionType._tag")?);
-        let tag = vm.memory.u32(at)?;
-        Some(i64::from(tag) == constant("HeapRegionType::ContinuesHumongousTag")?)
-    };
-    tag().unwrap_or(false)
+    let tag = tag(vm, region);
+    tag.is_some() && tag == constant(vm, "ContinuesHumongousTag")
+}
+
+/// Whether the region has old objects that are smaller than a region, and that are not from an archive. JDK 8 does not
+/// export the kinds of regions; there an object that is larger than a region is marked like any other one.
+fn is_old(vm: &Vm<'_>, region: Address) -> bool {
+    let tag = tag(vm, region);
+    tag.is_none() || tag == constant(vm, "OldMask")
+}
+
+/// The kind of a region.
+fn tag(vm: &Vm<'_>, region: Address) -> Option<i64> {
+    let offset = |names| vm.tables.offset(names).ok();
+    let kind = offset(&["G1HeapRegion._type", "HeapRegion._type"])?;
+    let tag = offset(&["G1HeapRegionType._tag", "HeapRegionType._tag"])?;
+    let at = region.wrapping_add(kind).wrapping_add(tag);
+    vm.memory.u32(at).map(i64::from)
+}
+
+fn constant(vm: &Vm<'_>, name: &str) -> Option<i64> {
+    let mut names = ["G1HeapRegionType", "HeapRegionType"].iter();
+    names.find_map(|kind| vm.tables.constant(&format!("{kind}::{name}")))
 }

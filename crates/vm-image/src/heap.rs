@@ -4,6 +4,7 @@
 use crate::damage::Damage;
 use crate::fault::Fault;
 use crate::g1;
+use crate::marks::Marks;
 use crate::memory::Address;
 use crate::parallel;
 use crate::serial;
@@ -36,6 +37,8 @@ pub(crate) struct Heap {
     /// The range of addresses that objects can have.
     pub(crate) reserved: Space,
     spaces: Vec<Space>,
+    /// The marks of the spaces in which only marked objects exist.
+    pub(crate) marks: Option<Marks>,
 }
 
 impl Heap {
@@ -74,8 +77,14 @@ impl Heap {
         let (Some(from), Some(to)) = (start, end()) else {
             return Err(Fault::Senseless { what });
         };
+        let reserved = Space { from, to };
+        let mut marks = None;
         let mut found = match collector {
-            "G1" => g1::spaces(vm, heap, damage)?,
+            "G1" => {
+                let (spaces, found) = g1::spaces(vm, heap, reserved, damage)?;
+                marks = found;
+                spaces
+            }
             "Parallel" => parallel::spaces(vm)?,
             "Shenandoah" => shenandoah::spaces(vm, heap, damage)?,
             _ => serial::spaces(vm, heap)?,
@@ -99,8 +108,9 @@ impl Heap {
         }
         Ok(Heap {
             collector,
-            reserved: Space { from, to },
+            reserved,
             spaces,
+            marks,
         })
     }
 
@@ -169,6 +179,7 @@ mod tests {
             collector: "Serial",
             reserved: Space { from: 0, to: 1000 },
             spaces: vec![Space { from: 100, to: 200 }, Space { from: 300, to: 400 }],
+            marks: None,
         };
         let thread = |start, top, end| Thread {
             address: 0,

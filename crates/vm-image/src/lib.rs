@@ -5,8 +5,8 @@
 //! In reading order: [`memory`](Memory) (reading bytes), [`process`](Process), [`freeze`](Frozen) and [`core`](Core)
 //! (sources of bytes), [`copied`](Copied) (a copy of a process; [`container`] limits its memory), `elf` (exported
 //! symbols), `layout` (the address of a library in a core that does not record it), `structs` (the tables), `machine`
-//! (processors), `vm` (flags, packing of references), `klass` and `fields` (classes), `heap` with `g1`, `parallel`,
-//! `serial` and `shenandoah` (ranges of objects), `walk` (object by object), `threads`, `code`, `methods` and `frames`
+//! (processors), `vm` (flags, packing of references), `klass` and `fields` (classes), `heap` with `g1`, `marks`,
+//! `parallel`, `serial` and `shenandoah` (ranges of objects), `walk` (object by object), `threads`, `code`, `methods` and `frames`
 //! (stacks), `roots`, `tracked` (an agent's data about objects), [`dump`](dump()) with `objects` and `segments` (the
 //! output), and `behind` (the thread that writes it).
 
@@ -28,6 +28,7 @@ mod heap;
 mod klass;
 mod layout;
 mod machine;
+mod marks;
 mod memory;
 mod methods;
 mod numbers;

@@ -31,6 +31,9 @@ pub struct Summary {
     pub gap_bytes: u64,
     /// Objects that were left out because their class is not loaded (any more).
     pub unloaded: u64,
+    /// Bytes of unreachable objects that were left out because the collector has found them dead and may have unloaded
+    /// their classes.
+    pub dead_bytes: u64,
     /// The damage in the image.
     pub damage: Damage,
 }

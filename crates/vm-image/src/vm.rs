@@ -152,6 +152,11 @@ impl<'m> Vm<'m> {
         self.memory.u64(*self.flags.get(name)?)
     }
 
+    /// Whether this VM has a flag.
+    pub(crate) fn has_flag(&self, name: &str) -> bool {
+        self.flags.contains_key(name)
+    }
+
     /// Whether a flag is on; a flag that this VM does not have is off.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         let value = self.flags.get(name).and_then(|at| self.memory.u8(*at));

@@ -3,6 +3,7 @@
 use crate::damage::Damage;
 use crate::heap::Space;
 use crate::klass::{self, Classes, Shape};
+use crate::marks::Marks;
 use crate::memory::Address;
 use crate::vm::{Header, Vm};
 use rustc_hash::FxHashMap;
@@ -44,6 +45,8 @@ pub(crate) struct Passed {
     pub(crate) gap: u64,
     /// Objects whose class is not loaded (any more).
     pub(crate) strangers: u64,
+    /// Bytes of objects that the collector has found dead.
+    pub(crate) dead: u64,
 }
 
 /// The data in the first bytes of an object.
@@ -59,6 +62,7 @@ struct Head {
 pub(crate) struct Walk<'v, 'm> {
     vm: &'v Vm<'m>,
     classes: &'v Classes,
+    marks: Option<&'v Marks>,
     window: Vec<u8>,
     start: Address,
     /// Cached classes.
@@ -69,11 +73,16 @@ pub(crate) struct Walk<'v, 'm> {
 }
 
 impl<'v, 'm> Walk<'v, 'm> {
-    pub(crate) fn new(vm: &'v Vm<'m>, classes: &'v Classes) -> Walk<'v, 'm> {
+    pub(crate) fn new(
+        vm: &'v Vm<'m>,
+        classes: &'v Classes,
+        marks: Option<&'v Marks>,
+    ) -> Walk<'v, 'm> {
         let size = vm.tables.find_static("java_lang_Class._oop_size_offset");
         Walk {
             vm,
             classes,
+            marks,
             window: Vec::new(),
             start: 0,
             recent: [(0, None); RECENT],
@@ -91,13 +100,25 @@ impl<'v, 'm> Walk<'v, 'm> {
         damage: &mut Damage,
         visitor: &mut dyn Visitor,
     ) -> io::Result<()> {
+        let marks = self.marks.filter(|marks| marks.cover(piece.from));
         let mut at = piece.from;
         while at < piece.to {
+            if let Some(marks) = marks {
+                let next = marks.next(self.vm, at, piece.to);
+                self.passed.dead += next - at;
+                at = next;
+                if at == piece.to {
+                    break;
+                }
+            }
             let Some(head) = self.head(at, piece.to) else {
                 if self.vm.memory.direct().has_ended() {
                     return Err(io::ErrorKind::NotFound.into());
                 }
-                let next = self.next_object(at, piece.to);
+                let next = match marks {
+                    Some(marks) => marks.next(self.vm, at + self.vm.alignment, piece.to),
+                    None => self.next_object(at, piece.to),
+                };
                 damage.count("a stretch of the heap has no readable objects", at);
                 self.passed.gap += next - at;
                 at = next;
@@ -182,7 +203,8 @@ impl<'v, 'm> Walk<'v, 'm> {
         // The alignment is a power of two.
         let below = self.vm.alignment - 1;
         let size = size.checked_add(below)? & !below;
-        (is_length && size <= end - at).then_some(Head { class, len, size })
+        let is_size = size > 0 && size <= end - at;
+        (is_length && is_size).then_some(Head { class, len, size })
     }
 
     fn shape(&mut self, klass: Address) -> Option<(Option<u32>, Shape)> {

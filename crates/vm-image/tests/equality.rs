@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use testkit::corpus::workspace;
 use testkit::jvm::{self, Jdk};
+use vm_image::Summary;
 
 const SHENANDOAH: &str = "-XX:+UseShenandoahGC";
 const INT_ARRAY: &str = "primitive 10";
@@ -73,6 +74,40 @@ fn g1_heaps_are_read_as_the_vm_reads_them() {
     on_all("UseG1GC", &["-XX:+UseG1GC"]);
 }
 
+/// Up to JDK 19, G1 leaves dead objects where they are when it unloads their classes.
+#[test]
+fn heaps_of_g1_are_read_past_the_objects_of_unloaded_classes() {
+    let flags = [
+        "-XX:+UseG1GC",
+        "-XX:+ExplicitGCInvokesConcurrent",
+        "-XX:MaxTenuringThreshold=0",
+    ];
+    let mut jdks = jvm::tested();
+    let has_older = jdks.iter().any(|jdk| (9..20).contains(&jdk.version));
+    if !has_older {
+        jdks.extend(
+            jvm::jdks()
+                .into_iter()
+                .rfind(|jdk| (9..20).contains(&jdk.version)),
+        );
+    }
+    if jdks.is_empty() {
+        testkit::skip("unloaded classes", testkit::Need::Jdk, jvm::NO_JDK);
+    }
+    for jdk in jdks {
+        let Some(summary) = compare(&jdk, "Unloaded", &flags) else {
+            return;
+        };
+        let has_dead = summary.dead_bytes > 15_000 * 24;
+        assert_eq!(
+            has_dead,
+            jdk.version < 20,
+            "{}: {summary:?}",
+            jdk.full_version
+        );
+    }
+}
+
 #[test]
 fn shenandoah_heaps_are_read_as_the_vm_reads_them() {
     let has_it = |jdk: &Jdk| {
@@ -86,8 +121,8 @@ fn shenandoah_heaps_are_read_as_the_vm_reads_them() {
         testkit::skip("Shenandoah", testkit::Need::JdkPart, reason);
     }
     for jdk in jdks {
-        compare(&jdk, &[SHENANDOAH]);
-        compare(&jdk, &[SHENANDOAH, "-XX:-UseCompressedOops"]);
+        compare(&jdk, "Rest", &[SHENANDOAH]);
+        compare(&jdk, "Rest", &[SHENANDOAH, "-XX:-UseCompressedOops"]);
     }
 }
 
@@ -120,7 +155,7 @@ fn compact_headers_are_read_as_the_vm_reads_them() {
     }
     for jdk in jdks {
         for collector in ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC"] {
-            compare(&jdk, &[collector, "-XX:+UseCompactObjectHeaders"]);
+            compare(&jdk, "Rest", &[collector, "-XX:+UseCompactObjectHeaders"]);
         }
     }
 }
@@ -159,20 +194,18 @@ fn on_all(what: &str, flags: &[&str]) {
         testkit::skip(what, testkit::Need::Jdk, jvm::NO_JDK);
     }
     for jdk in jdks {
-        compare(&jdk, flags);
+        compare(&jdk, "Rest", flags);
     }
 }
 
 /// Compares the VM's own dump with one of the stopped VM and one of a copy of it.
-fn compare(jdk: &Jdk, flags: &[&str]) {
+fn compare(jdk: &Jdk, name: &str, flags: &[&str]) -> Option<Summary> {
     if !jdk.tool("jcmd").is_file() {
         testkit::skip("a dump of the VM's own", testkit::Need::JdkPart, "no jcmd");
-        return;
+        return None;
     }
-    let Some(program) = Program::start(jdk, "Rest", flags) else {
-        return;
-    };
-    let case = format!("JDK {} {flags:?}", jdk.full_version);
+    let program = Program::start(jdk, name, flags)?;
+    let case = format!("JDK {} {name} {flags:?}", jdk.full_version);
     // The first request makes the VM start a thread, which has objects.
     let asked = program.jcmd().arg("VM.version").output().expect("jcmd");
     assert!(asked.status.success(), "{case}");
@@ -201,6 +234,7 @@ fn compare(jdk: &Jdk, flags: &[&str]) {
     // Only the Java frames of the stacks are searched.
     let locals = |heap: &Heap| heap.roots[&HeapTag::RootJavaFrame].len();
     assert!(locals(&copy) <= locals(&ours), "{case}");
+    Some(summary)
 }
 
 /// Without `all`, the dump of the VM has only what it reaches.

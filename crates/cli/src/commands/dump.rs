@@ -378,6 +378,12 @@ fn report(path: &Path, summary: &Summary, is_redacted: bool) -> Exit {
             summary.unloaded
         ));
     }
+    if summary.dead_bytes > 0 {
+        note(&format!(
+            "{} of unreachable objects are left out, as in a dump of the VM itself: its collector has found them dead and may have unloaded their classes",
+            human_bytes(summary.dead_bytes)
+        ));
+    }
     if summary.damage.total() == 0 {
         return Exit::Ok;
     }
