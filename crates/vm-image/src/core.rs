@@ -7,8 +7,9 @@ use crate::machine::Machine;
 use crate::memory::{Address, Memory, Structures, read_file_at};
 use crate::process::is_libjvm;
 use crate::roots::Registers;
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 const PT_LOAD: u32 = 1;
@@ -170,9 +171,12 @@ impl Core {
                 _ => {}
             }
         }
+        let mut left = LONGEST_NOTES;
         for (offset, len) in notes {
             let there = self.file.metadata().ok()?.len().saturating_sub(offset);
-            let mut bytes = vec![0; len.min(there).min(LONGEST_NOTES) as usize];
+            let len = len.min(there).min(left);
+            left -= len;
+            let mut bytes = vec![0; len as usize];
             let there = read_file_at(&self.file, &mut bytes, offset);
             self.read_notes(&bytes[..there], machine);
         }
@@ -197,14 +201,13 @@ impl Core {
         let count = count.min(MOST_FILES) as usize;
         let rows = body.get(16..16 + count * 24)?;
         let mut names = body[16 + count * 24..].split(|byte| *byte == 0);
+        let mut known: FxHashMap<PathBuf, usize> = FxHashMap::default();
         for row in rows.as_chunks::<24>().0 {
             let name = String::from_utf8_lossy(names.next()?).into_owned();
             let path = PathBuf::from(name);
-            // Mappings of one file are adjacent.
-            let known = self.sources.iter().rposition(|source| source.path == path);
-            let file = known.unwrap_or_else(|| {
+            let file = *known.entry(path).or_insert_with_key(|path| {
                 self.sources.push(Source {
-                    path,
+                    path: path.clone(),
                     file: None,
                     is_checked: false,
                     is_used: Cell::new(false),
@@ -223,7 +226,11 @@ impl Core {
 
     /// Opens the files that were mapped and have not changed.
     fn open_sources(&mut self, libjvm: Option<&Path>) {
-        for i in 0..self.sources.len() {
+        let mut bases = vec![None; self.sources.len()];
+        for mapped in self.mapped.iter().filter(|mapped| mapped.offset == 0) {
+            bases[mapped.file].get_or_insert(mapped.start);
+        }
+        for (i, base) in bases.into_iter().enumerate() {
             let source = &self.sources[i];
             let text = source.path.to_string_lossy().into_owned();
             let is_library = is_libjvm(&text);
@@ -235,10 +242,7 @@ impl Core {
                 Some(libjvm) if is_library => libjvm.to_owned(),
                 _ => beside.unwrap_or_else(|| source.path.clone()),
             };
-            let opened = File::open(&path)
-                .ok()
-                .filter(|file| file.metadata().is_ok_and(|m| m.is_file()));
-            let Some(file) = opened else {
+            let Some(file) = open_file(&path) else {
                 if is_library {
                     self.notes.push(format!(
                         "{} is not there (--libjvm names another place)",
@@ -247,11 +251,7 @@ impl Core {
                 }
                 continue;
             };
-            let base = self
-                .mapped
-                .iter()
-                .find(|mapped| mapped.file == i && mapped.offset == 0);
-            let of_core = base.and_then(|base| build_id(&InCore(self), base.start));
+            let of_core = base.and_then(|base| build_id(&InCore(self), base));
             let of_file = build_id(&InFile(&file), 0);
             let is_checked = of_core.is_some() && of_core == of_file;
             if of_core.is_some() && !is_checked {
@@ -353,6 +353,12 @@ impl Core {
         source.is_used.set(true);
         read_file_at(file, &mut into[..len], offset)
     }
+}
+
+/// Opens a regular file. Opening anything else can wait for ever (a pipe), or make a device do something.
+fn open_file(path: &Path) -> Option<File> {
+    fs::metadata(path).ok()?.is_file().then_some(())?;
+    File::open(path).ok()
 }
 
 impl Memory for Core {

@@ -200,6 +200,54 @@ fn has_build_id(library: &Path) -> bool {
         .any(|name| name == b"GNU\0")
 }
 
+/// A core without memory whose note names these files, one page each.
+fn core_of_files(names: &[String]) -> Vec<u8> {
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut body: Vec<u8> = words(&[names.len() as u64, 4096]);
+    for i in 1..=names.len() as u64 {
+        body.extend::<Vec<u8>>(words(&[i << 12, (i + 1) << 12, 0]));
+    }
+    for name in names {
+        body.extend(name.bytes().chain([0]));
+    }
+    let mut note = [5, body.len() as u32, 0x4649_4c45]
+        .map(u32::to_le_bytes)
+        .concat();
+    note.extend(b"CORE\0\0\0\0");
+    note.extend(body);
+    let mut core = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0\x3e\0\x01\0\0\0".to_vec();
+    core.extend::<Vec<u8>>(words(&[0, 64, 0]));
+    core.extend([0u32, 56 << 16 | 64, 1, 0].map(u32::to_le_bytes).concat());
+    core.extend([4u32, 0].map(u32::to_le_bytes).concat());
+    core.extend::<Vec<u8>>(words(&[120, 0, 0, note.len() as u64, 0, 4]));
+    core.extend(note);
+    core
+}
+
+#[test]
+fn a_core_that_names_a_pipe_is_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let names = ["/x/libjvm.so".to_owned(), pipe.display().to_string()];
+    let path = folder.path().join("core");
+    fs::write(&path, core_of_files(&names)).expect("written");
+    let core = Core::open(&path, None).expect("a core");
+    assert_eq!(core.libjvm(), 0x1000);
+}
+
+#[test]
+fn a_core_that_names_many_files_is_read_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = (0..400_000).map(|i| format!("/x/{i}"));
+    let names: Vec<String> = names.chain(["/x/libjvm.so".to_owned()]).collect();
+    let path = folder.path().join("core");
+    fs::write(&path, core_of_files(&names)).expect("written");
+    let core = Core::open(&path, None).expect("a core");
+    assert_eq!(core.libjvm(), 400_001 << 12);
+}
+
 /// However short a core is, there is an answer or a sentence.
 fn cut_cores_are_answered(path: &Path) {
     let len = fs::metadata(path).expect("a core").len();
