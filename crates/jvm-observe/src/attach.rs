@@ -3,6 +3,7 @@
 use crate::error::{Context, Result, refuse};
 use crate::files::JvmFiles;
 use crate::jvm::Jvm;
+use crate::process;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -66,7 +67,7 @@ fn connect(jvm: &Jvm, inside: &JvmFiles) -> Result<UnixStream> {
     // The JVM opens the socket on SIGQUIT if a file `.attach_pidN` exists. Without the file, the signal would print a
     // thread dump, so the file is created first.
     wait_for_handler(jvm)?;
-    let command_line = fs::read(format!("/proc/{}/cmdline", jvm.pid));
+    let command_line = fs::read(process::folder(jvm.pid).join("cmdline"));
     if command_line.is_ok_and(|words| refuses_to_attach(&words)) {
         refuse!("process {} was started with {NO_ATTACH}", jvm.pid);
     }

@@ -3,6 +3,7 @@
 
 use crate::error::{Context, Result, refuse};
 use crate::jvm::Jvm;
+use crate::process;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
@@ -79,7 +80,7 @@ impl JvmFiles {
     /// This process may not access them.
     pub fn of(jvm: &Jvm) -> Result<JvmFiles> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = fs::open(format!("/proc/{}/root", jvm.pid), flags, Mode::empty());
+        let root = fs::open(process::folder(jvm.pid).join("root"), flags, Mode::empty());
         let root = root.with_context(|| format!("the files of process {}", jvm.pid))?;
         Ok(JvmFiles {
             root,
@@ -178,7 +179,7 @@ impl JvmFiles {
     /// Those of `body`, or neither folder is writable.
     pub fn with_trigger<T>(&self, name: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let working = fs::open(format!("/proc/{}/cwd", self.pid), flags, Mode::empty());
+        let working = fs::open(process::folder(self.pid).join("cwd"), flags, Mode::empty());
         let folders = [working.ok(), self.temporary().ok()];
         let create = |folder: &OwnedFd| {
             let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY;

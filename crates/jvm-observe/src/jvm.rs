@@ -1,6 +1,7 @@
 //! The JVMs that run on this machine, from the process file system.
 
 use crate::error::{ObserveError, Result};
+use crate::process;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -33,13 +34,13 @@ impl Jvm {
 
     /// True if the JVM sees other files than this process.
     pub fn has_own_root(&self) -> bool {
-        let link = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-        let root = |pid: &str| {
-            let root = fs::metadata(format!("/proc/{pid}/root")).ok();
+        let link = |folder: &Path| fs::read_link(folder.join("ns/mnt")).ok();
+        let root = |folder: &Path| {
+            let root = fs::metadata(folder.join("root")).ok();
             root.map(|root| (root.dev(), root.ino()))
         };
-        let pid = self.pid.to_string();
-        link(&pid) != link("self") || root(&pid) != root("self")
+        let (its, own) = (process::folder(self.pid), Path::new("/proc/self"));
+        link(&its) != link(own) || root(&its) != root(own)
     }
 
     /// `4711 demo.Main`.
@@ -116,6 +117,7 @@ fn why_not(pid: u32) -> String {
     if !folder.exists() {
         return format!("no process {pid}{}", running());
     }
+    let folder = process::folder(pid);
     let maps = fs::read_to_string(folder.join("maps"));
     let what = match maps {
         Err(_) => format!("is no JVM that this user may access{}", running()),
@@ -188,10 +190,11 @@ pub fn descends(pid: u32, ancestor: u32) -> bool {
 const COPY: &str = "tenure copy";
 
 fn read(pid: u32) -> Option<Jvm> {
-    let folder = Path::new("/proc").join(pid.to_string());
-    if fs::read_to_string(folder.join("comm")).ok()?.trim_end() == COPY {
+    let own = Path::new("/proc").join(pid.to_string());
+    if fs::read_to_string(own.join("comm")).ok()?.trim_end() == COPY {
         return None;
     }
+    let folder = process::folder(pid);
     // Only the owner may read the map of a process, and only the owner may attach.
     let maps = fs::read_to_string(folder.join("maps")).ok()?;
     if !maps.lines().any(|line| line.ends_with("/libjvm.so")) || is_openj9(&maps) {
@@ -203,7 +206,7 @@ fn read(pid: u32) -> Option<Jvm> {
         .map(|argument| String::from_utf8_lossy(argument).into_owned())
         .filter(|argument| !argument.is_empty())
         .collect();
-    let status = fs::read_to_string(folder.join("status")).ok()?;
+    let status = fs::read_to_string(own.join("status")).ok()?;
     let inner_pid = inner_pid(&status).unwrap_or(pid);
     Some(Jvm {
         pid,

@@ -2,7 +2,7 @@
 //! work for it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Ticks per second in `/proc/PID/stat`, which are fixed in the kernel's interface, independent of its own clock.
 const TICKS: f64 = 100.0;
@@ -24,6 +24,32 @@ pub struct Process {
     pub swapped: u64,
 }
 
+/// The folder in which the system shows the memory and the files of a process: its own, or that of another thread if its
+/// main thread has ended, as that of a launcher can.
+pub fn folder(pid: u32) -> PathBuf {
+    let own = PathBuf::from(format!("/proc/{pid}"));
+    let is_running = |folder: &Path| {
+        let stat = fs::read_to_string(folder.join("stat"));
+        stat.is_ok_and(|stat| state(&stat).is_some_and(|state| !has_ended(state)))
+    };
+    if is_running(&own) {
+        return own;
+    }
+    let tasks = fs::read_dir(own.join("task")).into_iter().flatten();
+    let mut tasks = tasks.flatten().map(|task| task.path());
+    tasks.find(|task| is_running(task)).unwrap_or(own)
+}
+
+/// The state of a process or thread, which is after its name; the name is in brackets and may contain any characters,
+/// including brackets.
+fn state(stat: &str) -> Option<&str> {
+    stat.rsplit_once(") ")?.1.split_whitespace().next()
+}
+
+fn has_ended(state: &str) -> bool {
+    matches!(state, "Z" | "X")
+}
+
 /// Reads a process; `None` if it does not exist or has ended (a zombie has no memory).
 pub fn read(pid: u32) -> Option<Process> {
     let folder = PathBuf::from(format!("/proc/{pid}"));
@@ -33,10 +59,9 @@ pub fn read(pid: u32) -> Option<Process> {
 }
 
 fn parse(stat: &str, status: &str) -> Option<Process> {
-    // The name in brackets may contain any characters, including brackets.
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    if matches!(*fields.first()?, "Z" | "X") {
+    if has_ended(fields.first()?) {
         return None;
     }
     // The numbers are those of proc(5), where the state is field 3.

@@ -2,9 +2,10 @@
 
 use crate::fault::Fault;
 use crate::machine::Machine;
+use crate::process;
 use crate::raw::{self, Waited};
 use crate::roots::Registers;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::marker::PhantomData;
@@ -22,6 +23,8 @@ pub struct Frozen {
     pid: u32,
     /// Seized threads; those that are stopped have the signal that is returned to them.
     threads: BTreeMap<i32, Option<i32>>,
+    /// Threads that have ended and still have an entry, as a main thread has until the other threads end.
+    ended: BTreeSet<i32>,
     since: Instant,
     /// Only the thread that seized a thread can release it.
     not_send: PhantomData<*const ()>,
@@ -36,6 +39,7 @@ impl Frozen {
         let mut frozen = Frozen {
             pid,
             threads: BTreeMap::new(),
+            ended: BTreeSet::new(),
             since: Instant::now(),
             not_send: PhantomData,
         };
@@ -79,7 +83,8 @@ impl Frozen {
         let ids = tasks
             .flatten()
             .filter_map(|task| task.file_name().to_str()?.parse().ok());
-        let new: Vec<i32> = ids.filter(|id| !self.threads.contains_key(id)).collect();
+        let is_new = |id: &i32| !self.threads.contains_key(id) && !self.ended.contains(id);
+        let new: Vec<i32> = ids.filter(is_new).collect();
         for thread in &new {
             match raw::seize(*thread).and_then(|()| {
                 self.threads.insert(*thread, None);
@@ -88,6 +93,11 @@ impl Frozen {
                 // The thread has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                     self.threads.remove(thread);
+                }
+                // The kernel refuses to trace a thread that is ending.
+                Err(_) if process::has_ended(self.pid, *thread as u32) => {
+                    self.threads.remove(thread);
+                    self.ended.insert(*thread);
                 }
                 Err(error) => return Err(self.refused(error)),
                 Ok(()) => {}

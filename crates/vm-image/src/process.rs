@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::memory::{Address, Memory, read_file_at};
 use std::fs::{self, File};
+use std::path::PathBuf;
 
 /// The memory of a process.
 #[derive(Debug)]
@@ -19,10 +20,10 @@ impl Process {
     /// # Errors
     /// It is not a HotSpot VM, or its memory may not be read.
     pub fn open(pid: u32) -> Result<Process, Fault> {
-        let folder = format!("/proc/{pid}");
+        let folder = folder(pid);
         let wrong = || format!("cannot read the memory of process {pid}");
-        let maps = fs::read_to_string(format!("{folder}/maps")).map_err(Fault::io(wrong()))?;
-        let memory = File::open(format!("{folder}/mem")).map_err(Fault::io(wrong()))?;
+        let maps = fs::read_to_string(folder.join("maps")).map_err(Fault::io(wrong()))?;
+        let memory = File::open(folder.join("mem")).map_err(Fault::io(wrong()))?;
         let mut ranges = Vec::new();
         let mut libjvm = None;
         for mapping in maps.lines().filter_map(Mapping::parse) {
@@ -59,6 +60,30 @@ impl Memory for Process {
     fn has_ended(&self) -> bool {
         self.read(self.libjvm, &mut [0]) == 0
     }
+}
+
+/// The folder in which the kernel shows the memory of a process: its own, or that of another thread if its main thread
+/// has ended.
+fn folder(pid: u32) -> PathBuf {
+    let own = PathBuf::from(format!("/proc/{pid}"));
+    if !has_ended(pid, pid) {
+        return own;
+    }
+    let tasks = fs::read_dir(own.join("task")).into_iter().flatten();
+    let ids = tasks.flatten().filter_map(|task| {
+        let id = task.file_name().to_str()?.parse().ok()?;
+        Some((id, task.path()))
+    });
+    let mut running = ids.filter(|(id, _)| !has_ended(pid, *id));
+    running.next().map_or(own, |(_, task)| task)
+}
+
+/// Whether a thread has ended, also if it still has an entry.
+pub(crate) fn has_ended(pid: u32, thread: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat"));
+    // The name in brackets may contain any characters.
+    let state = |stat: &str| stat.rsplit_once(") ")?.1.chars().next();
+    stat.map_or(true, |stat| matches!(state(&stat), Some('Z' | 'X')))
 }
 
 /// Whether a mapped file is the library of the VM, also if another file has its name by now.

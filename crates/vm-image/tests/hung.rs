@@ -4,6 +4,7 @@ use crate::common::{Heap, Program};
 use hprof::HeapTag;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use testkit::jvm;
 use vm_image::Fault;
 
@@ -40,6 +41,28 @@ fn a_vm_that_reaches_no_safepoint_is_dumped() {
         // At most one object of a thread that was just allocating cannot be read.
         assert!(summary.damage.total() <= 2, "{summary:?}");
     }
+}
+
+#[test]
+fn a_vm_without_its_main_thread_is_dumped() {
+    let Some(jdk) = jvm::tested().pop() else {
+        testkit::skip("an ended main thread", testkit::Need::Jdk, jvm::NO_JDK);
+        return;
+    };
+    let Some(program) = Program::start_without_main_thread(&jdk, "Rest") else {
+        return;
+    };
+    let (bytes, summary) = program.dump_frozen().expect("a dump");
+    assert!(summary.objects() > 10_000, "{summary:?}");
+    let heap = Heap::read(&bytes);
+    let named = heap.loaded.values().filter(|name| *name == "Rest");
+    assert_eq!(named.count(), 1);
+    let path = program.folder.path().join("of-vm.hprof");
+    let mut dump = Command::new(testkit::built::tenure());
+    dump.args(["dump", &program.pid().to_string(), "--all", "-o"]);
+    let ran = dump.arg(&path).output().expect("tenure");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{printed}");
 }
 
 #[test]

@@ -19,14 +19,7 @@ pub(crate) struct Program {
 impl Program {
     /// Compiles a program, starts it, and waits until it is ready; `None` where no JDK compiles.
     pub(crate) fn start(jdk: &Jdk, name: &str, flags: &[&str]) -> Option<Program> {
-        let Some(compiler) = jvm::newest_compiler() else {
-            testkit::skip(name, testkit::Need::Jdk, "no JDK with a compiler");
-            return None;
-        };
-        let folder = tempfile::tempdir().expect("a folder");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/java/{name}.java"));
-        let compiled = compiler.compile(&source, 8, folder.path());
-        compiled.unwrap_or_else(|printed| panic!("{printed}"));
+        let folder = compiled(name)?;
         let mut command = Command::new(jdk.tool("java"));
         // Threads that the VM starts and ends by itself would make a difference between two dumps, and the
         // areas of malloc a large core.
@@ -46,6 +39,40 @@ impl Program {
             name,
         ));
         command.arg("-cp").arg(folder.path()).arg(name);
+        Some(Program::ready(jdk, command, folder))
+    }
+
+    /// As [`Program::start`], in a process whose main thread ends; `None` also where no C program can be made.
+    pub(crate) fn start_without_main_thread(jdk: &Jdk, name: &str) -> Option<Program> {
+        let folder = compiled(name)?;
+        let include = jdk.home.join("include");
+        if !include.join("jni.h").is_file() {
+            testkit::skip(name, testkit::Need::JdkPart, "no jni.h");
+            return None;
+        }
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/launcher.c");
+        let launcher = folder.path().join("launcher");
+        let mut compiler = testkit::built::cc();
+        compiler
+            .arg("-pthread")
+            .arg("-o")
+            .args([&launcher, &source]);
+        compiler.arg(format!("-I{}", include.display()));
+        compiler.arg(format!("-I{}", include.join("linux").display()));
+        let Ok(output) = compiler.arg("-ldl").output() else {
+            testkit::skip(name, testkit::Need::Cc, "no C compiler");
+            return None;
+        };
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+        let mut command = Command::new(launcher);
+        command.arg(libjvm_of(jdk)).arg(name);
+        command.arg(format!("-Djava.class.path={}", folder.path().display()));
+        Some(Program::ready(jdk, command, folder))
+    }
+
+    /// Starts a program and waits until it is ready.
+    fn ready(jdk: &Jdk, mut command: Command, folder: tempfile::TempDir) -> Program {
         // The kernel writes a core into the folder of the program.
         command.current_dir(folder.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -62,8 +89,8 @@ impl Program {
         // Some VMs print warnings to standard output first.
         loop {
             match program.line().as_str() {
-                "ready" => return Some(program),
-                "" => panic!("the program is not ready: {flags:?}"),
+                "ready" => return program,
+                "" => panic!("the program is not ready: {command:?}"),
                 _ => {}
             }
         }
@@ -148,14 +175,7 @@ impl Program {
 
     /// The library of its VM.
     pub(crate) fn libjvm(&self) -> PathBuf {
-        let places = [
-            "lib/server/libjvm.so",
-            "jre/lib/amd64/server/libjvm.so",
-            "jre/lib/aarch64/server/libjvm.so",
-        ];
-        let all = places.iter().map(|place| self.jdk.home.join(place));
-        let mut there = all.filter(|path| path.is_file());
-        there.next().expect("libjvm.so")
+        libjvm_of(&self.jdk)
     }
 
     /// A command of `jcmd` to this program.
@@ -215,4 +235,29 @@ impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A folder with the classes of a program; `None` where no JDK compiles.
+fn compiled(name: &str) -> Option<tempfile::TempDir> {
+    let Some(compiler) = jvm::newest_compiler() else {
+        testkit::skip(name, testkit::Need::Jdk, "no JDK with a compiler");
+        return None;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/java/{name}.java"));
+    let compiled = compiler.compile(&source, 8, folder.path());
+    compiled.unwrap_or_else(|printed| panic!("{printed}"));
+    Some(folder)
+}
+
+/// The library of a VM.
+fn libjvm_of(jdk: &Jdk) -> PathBuf {
+    let places = [
+        "lib/server/libjvm.so",
+        "jre/lib/amd64/server/libjvm.so",
+        "jre/lib/aarch64/server/libjvm.so",
+    ];
+    let all = places.iter().map(|place| jdk.home.join(place));
+    let mut there = all.filter(|path| path.is_file());
+    there.next().expect("libjvm.so")
 }
