@@ -1,6 +1,7 @@
 //! Selects the part of the agent's stream that a later server needs: the records that define names and numbers, and the
 //! changed rows of each table. The result is a stream of the same format, so one reader reads both.
 
+use super::threads::Threads;
 use hprof::RecordTag;
 use std::collections::BTreeMap;
 
@@ -41,6 +42,9 @@ struct Table {
 #[derive(Debug, Default)]
 pub struct Kept {
     names: Vec<u8>,
+    threads: Threads,
+    /// Bytes of an id.
+    ids: usize,
     /// The last SITE VARIANCES, which belong to the next table.
     variances: Vec<u8>,
     tables: BTreeMap<u8, Table>,
@@ -53,6 +57,9 @@ impl Kept {
     /// The header of a stream.
     pub fn header(&mut self, bytes: &[u8]) {
         self.names.extend_from_slice(bytes);
+        let text = bytes.iter().position(|byte| *byte == 0);
+        let ids = text.and_then(|end| bytes.get(end + 4)).copied();
+        self.ids = ids.map_or(0, usize::from);
     }
 
     /// Adds any complete record.
@@ -68,7 +75,10 @@ impl Kept {
             | RecordTag::ClassPlaces
             // Each record has only the samples since the previous one, so all of them are needed.
             | RecordTag::CpuSamples
-            | RecordTag::ClassOptions => self.names.extend_from_slice(&record),
+            | RecordTag::ClassOptions => {
+                self.threads
+                    .record(tag, &record, self.ids, &mut self.names);
+            }
             RecordTag::SiteVariances => self.variances = record,
             RecordTag::AllocSites
             | RecordTag::WideAllocSites
@@ -83,6 +93,11 @@ impl Kept {
             }
             _ => {}
         }
+    }
+
+    /// Threads that still run are kept from now on.
+    pub fn settle_threads(&mut self) {
+        self.threads.settle(&mut self.names);
     }
 
     /// Takes the definitions of names that were received.

@@ -136,6 +136,9 @@ impl Recorded {
             return Vec::new();
         };
         let mut kept = std::mem::take(tap.kept());
+        if has_sites {
+            kept.settle_threads();
+        }
         let mut out = kept.names();
         let tap = &*tap;
         let site = |row: kept::Row| -> Option<(NameId, TraceId)> {

@@ -3,6 +3,7 @@
 //! it, too.
 
 use crate::persist::journal_filter::Kept;
+use crate::persist::threads::Threads;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
 use live_analysis::class_filters::Answers;
 use live_analysis::references::{Held, held};
@@ -78,8 +79,9 @@ pub struct Tap {
     is_open: bool,
     /// The data that a later server needs.
     kept: Kept,
-    /// The header and every record that is not part of one heap dump or one table.
+    /// The header and every record that is not part of one heap dump or one table, except those of threads.
     prelude: Vec<u8>,
+    threads: Threads,
     storing: Option<Storing>,
     /// Remaining bytes of a heap segment.
     segment: u64,
@@ -104,6 +106,7 @@ impl Tap {
             is_open: false,
             kept: Kept::default(),
             prelude: Vec::new(),
+            threads: Threads::default(),
             storing: None,
             segment: 0,
             next_dump,
@@ -117,6 +120,7 @@ impl Tap {
         self.is_open = false;
         self.kept = Kept::default();
         self.prelude.clear();
+        self.threads = Threads::default();
         self.storing = None;
         self.segment = 0;
         self.next_dump = next_dump;
@@ -275,7 +279,10 @@ impl Tap {
                 | RecordTag::StartThread
                 | RecordTag::EndThread,
             ) => {
-                self.prelude.extend_from_slice(&record);
+                let ids = self.reader.as_ref().map_or(0, |it| it.id_size().bytes());
+                if let Some(tag) = known {
+                    self.threads.record(tag, &record, ids, &mut self.prelude);
+                }
                 self.store(&record, arrived);
                 if known == Some(RecordTag::Utf8) {
                     arrived.extend(self.note(&record[HEAD..]));
@@ -325,6 +332,7 @@ impl Tap {
                 Ok((path, file)) => {
                     let mut file = BufWriter::with_capacity(1 << 20, file);
                     let begun = file.write_all(&self.prelude);
+                    let begun = begun.and_then(|()| file.write_all(&self.threads.running()));
                     storing.file = Some((path, file));
                     arrived.push(Arrived::DumpBegun);
                     arrived.extend(begun.err().map(|error| storing.fail(&error)));
