@@ -286,7 +286,7 @@ fn a_recording_is_stored_even_if_its_output_cannot_be_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
     fs::create_dir(at.join("tmp")).expect("made");
-    // Somebody else takes the name while the program runs.
+    // Another process takes the name while the program runs.
     let run = Run::start(at, "", "-o out.html");
     fs::write(at.join("out.html"), "mine").expect("written");
     let agent = run.agent();

@@ -268,7 +268,7 @@ const RECORDS: &str = "records ";
 const DISCONNECTED: &str = "which has disconnected";
 
 /// Ends the recording when the user presses Ctrl-C or closes the terminal, unless the returned flag becomes true before.
-/// A program that is stopped does not answer: a later signal ends this command, and the recording continues. `part` is
+/// A program that is stopped does not answer: a later signal ends this command, and the recording may continue. `part` is
 /// the output until it has its name.
 fn end_at_signal(
     jvm: Jvm,
@@ -316,7 +316,7 @@ fn end_at_signal(
 fn abandon(jvm: &Jvm, part: Option<&Path>) {
     let (name, pid) = (jvm.name(), jvm.pid);
     note(&format!(
-        "{name} does not answer and is still being recorded; tenure attach {pid} stop ends the recording"
+        "{name} does not answer and may still be recorded; tenure attach {pid} stop ends the recording"
     ));
     let Some(part) = part else { return };
     match std::fs::metadata(part).map_or(0, |about| about.len()) {
