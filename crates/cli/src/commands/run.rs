@@ -31,7 +31,7 @@ use std::time::Duration;
 /// Run a Java program with the agent and collect its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is the program's. SIGTERM, SIGINT and SIGHUP are passed on to the program, and its end writes the\nprofile; SIGQUIT is, too, and a JVM prints a thread dump. A program that is not `java` itself gets the agent through\nJAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
+    after_help = "The exit code is the program's, and 3 if that is 0 and a recording could not be stored. SIGTERM, SIGINT and SIGHUP\nare passed on to the program, and its end writes the profile; SIGQUIT is, too, and a JVM prints a thread dump. A\nprogram that is not `java` itself gets the agent through JAVA_TOOL_OPTIONS.\n\nExamples:\n  tenure run -- java -jar app.jar\n  tenure run --profile heap=all -o app.hprof -- java -cp build Main\n  tenure run --profile cpu=times -- mvn test\n  tenure run --loop 1m --keep 60 -o 'app-%t-%p.pb.gz' -- java -jar app.jar\n  tenure run --events app.events -- java -jar app.jar\n  tenure run --events app.events --profile heap=sites -- java -jar app.jar\n  tenure run --live -- java -jar app.jar"
 )]
 pub struct Args {
     #[command(flatten)]
