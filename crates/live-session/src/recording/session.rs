@@ -413,7 +413,9 @@ impl Live {
                 let path = self.dumps.next_path().map_err(|error| error.to_string())?;
                 let held = agent.and_then(|commands| self.held(&commands));
                 let begun = Instant::now();
-                self.program.dump(&path, true)?;
+                let dumped = self.program.dump(&path, true);
+                // A part of a dump must not look like one.
+                dumped.inspect_err(|_| drop(fs::remove_file(&path)))?;
                 (self.add_dump(path, false, held), Writer::Vm, begun)
             }
         };
