@@ -65,6 +65,20 @@ fn a_vm_without_its_main_thread_is_dumped() {
     assert!(ran.status.success(), "{printed}");
 }
 
+/// The kernel refuses to trace such a thread, as if this user may not do so.
+#[test]
+fn a_thread_that_has_ended_does_not_prevent_a_stop() {
+    let mut child = Command::new("true").spawn().expect("a process");
+    let stat = format!("/proc/{}/stat", child.id());
+    testkit::until(|| match std::fs::read_to_string(&stat) {
+        Ok(stat) if stat.contains(") Z ") => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let frozen = vm_image::Frozen::new(child.id()).expect("no thread is left");
+    assert!(frozen.registers().is_empty());
+    drop(child.wait());
+}
+
 #[test]
 fn a_program_goes_on_after_it_was_stopped() {
     let Some(jdk) = jvm::tested().pop() else {
