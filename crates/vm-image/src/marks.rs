@@ -1,6 +1,6 @@
-//! The marks of the G1 collector: which objects of an old region its last marking has found alive. A concurrent marking
-//! unloads classes and leaves their dead objects where they are, so the size of a dead object is unknown; the VM itself
-//! passes over them by these marks.
+//! The marks of the G1 collector: which objects of an old region its last marking has reached. A concurrent marking
+//! unloads classes and leaves their objects where they are, so the size of an unreachable object is unknown; the VM itself
+//! skips them by these marks.
 //!
 //! The VM exports neither the bitmap nor the end of the marked part of a region. The bitmap is found by what it states
 //! about itself: the bounds of the heap and the number of its bits. The end is the only other word of a region that is

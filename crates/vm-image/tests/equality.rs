@@ -74,7 +74,7 @@ fn g1_heaps_are_read_as_the_vm_reads_them() {
     on_all("UseG1GC", &["-XX:+UseG1GC"]);
 }
 
-/// Up to JDK 19, G1 leaves dead objects where they are when it unloads their classes.
+/// Up to JDK 19, G1 leaves unreachable objects where they are when it unloads their classes.
 #[test]
 fn heaps_of_g1_are_read_past_the_objects_of_unloaded_classes() {
     let flags = [
