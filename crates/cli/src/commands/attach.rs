@@ -193,8 +193,9 @@ impl Args {
         if let Some((_, before)) = printed.split_once(", no longer ") {
             note(&format!("{} no longer records {before}", jvm.name()));
         }
-        let part = file.as_ref().map(|file| file.part().to_owned());
-        let part = part.filter(|part| *part != output);
+        // A device or a pipe has no other name meanwhile.
+        let part = file.as_ref().and_then(|file| file.part().ok());
+        let part = part.map(Path::to_path_buf);
         let ending = end_at_signal(jvm.clone(), library.clone(), part)?;
         let connected = |door: &Door| door.next()?.context("the agent did not connect");
         let mut events = None;
