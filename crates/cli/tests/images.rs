@@ -281,6 +281,20 @@ fn wait_until_childless(parent: &str) {
     });
 }
 
+/// Waits until a child of this process has ended; it stays a zombie.
+fn wait_until_ended(pid: &str) {
+    testkit::until(|| {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        match state
+            .rsplit_once(") ")
+            .is_none_or(|(_, rest)| rest.starts_with('Z'))
+        {
+            true => Ok(()),
+            false => Err(state),
+        }
+    });
+}
+
 #[test]
 fn a_copy_is_dumped_while_the_program_runs_on() {
     let Some(mut resting) = Resting::start(&[]) else {
@@ -360,12 +374,16 @@ fn a_dump_ends_with_a_reason_when_its_copy_does() {
         };
         let ended = Command::new("kill").args(["-9", &victim]).status();
         assert!(ended.expect("kill").success());
+        // The rest of the dump is read when it is gone.
+        match killed {
+            "copy" => wait_until_childless(&pid),
+            _ => wait_until_ended(&pid),
+        }
         let ended = dumping.wait_with_output().expect("tenure");
         let printed = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(3), "{killed}: {printed}");
         assert!(printed.contains("was ended"), "{killed}: {printed}");
         if killed == "copy" {
-            wait_until_childless(&pid);
             resting.is_alive();
         }
     }

@@ -55,7 +55,8 @@ impl Args {
         let subjects = Subjects::open(files, &options, mapping.as_ref(), program.clone());
         let served = server::mcp::serve(subjects, io::stdin().lock(), io::stdout());
         if let Some(live) = program {
-            leave(&live, live.status().borrow().ended);
+            let has_ended = live.status().borrow().ended;
+            leave(&live, has_ended);
             live.close();
         }
         served?;

@@ -55,7 +55,8 @@ impl Args {
         let live = watched.watch(self.dumps.as_deref(), self.source.clone(), session)?;
         record_or_resume(&live, recording);
         let shown = watch::run(&live, session.look.color);
-        leave(&live, live.status().borrow().ended);
+        let has_ended = live.status().borrow().ended;
+        leave(&live, has_ended);
         live.close();
         shown?;
         Ok(Exit::Ok)
