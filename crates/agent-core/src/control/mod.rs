@@ -1,9 +1,10 @@
 //! The protocol of the socket `net=host:port`: the commands that a collector may send (facts: section 6), for both
-//! sides. It converts between bytes and values and uses no socket.
+//! sides. It converts between bytes and values; only `timed` reads a socket.
 
 mod decode;
 pub mod secret;
 mod stream_meter;
+pub mod timed;
 mod words;
 
 pub use decode::Decoder;

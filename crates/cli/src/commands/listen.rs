@@ -9,10 +9,11 @@ use crate::output::note;
 use crate::output_file::{OutputFile, refuse_early};
 use crate::session::Session;
 use agent_core::control::secret::{Nonce, Secret, Side};
+use agent_core::control::timed::Timed;
 use agent_core::control::{Command, WORDS};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -176,33 +177,6 @@ fn meet(stream: &TcpStream, secret: &Secret) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     secret.meet(Side::Collector, &own, Timed { stream, until })?;
     stream.set_read_timeout(None)
-}
-
-/// A stream whose reads must all be over at a time, however little each of them returns.
-struct Timed<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl Read for Timed<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let rest = self.until.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(rest))?;
-        self.stream.read(bytes)
-    }
-}
-
-impl Write for Timed<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
 }
 
 /// How a connection is stored; can be moved to another thread.
@@ -377,23 +351,6 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_handshake_has_a_limit_in_total() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let mut one = TcpStream::connect(listener.local_addr().expect("it")).expect("connected");
-        let (stream, _) = listener.accept().expect("accepted");
-        one.write_all(b"ab").expect("sent");
-        let mut timed = Timed {
-            stream: &stream,
-            until: Instant::now() + Duration::from_secs(600),
-        };
-        assert_eq!(timed.read(&mut [0]).expect("a byte"), 1);
-        // The next byte is there, but the time is over.
-        timed.until = Instant::now();
-        let late = timed.read(&mut [0]).expect_err("too late");
-        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
-    }
 
     #[test]
     fn commands_go_to_the_newest_connection() {
