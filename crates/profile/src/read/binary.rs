@@ -178,7 +178,8 @@ impl Builder<'_> {
                     group,
                     ended: false,
                 };
-                let mut all = self.profile.threads.iter_mut();
+                // Programs with very many threads begin and end short ones, which are the last.
+                let mut all = self.profile.threads.iter_mut().rev();
                 let known = match self.goes_on {
                     true => all.find(|one| one.serial == thread.serial),
                     false => None,
@@ -191,10 +192,10 @@ impl Builder<'_> {
                 }
             }
             Record::EndThread { thread } => {
-                let threads = self.profile.threads.iter_mut();
-                threads
-                    .filter(|one| one.serial == thread.0)
-                    .for_each(|one| one.ended = true);
+                let mut newest_first = self.profile.threads.iter_mut().rev();
+                if let Some(one) = newest_first.find(|one| one.serial == thread.0) {
+                    one.ended = true;
+                }
             }
             Record::AllocSites { sites, .. } => self.sites(sites),
             Record::CpuSamples { total, samples } => {
