@@ -18,6 +18,8 @@ const PART: &str = ".part";
 /// A temporary file is abandoned by a killed process only if it is at least this old: a process that starts has locked
 /// its file by then.
 const ABANDONED: Duration = Duration::from_secs(10);
+/// A file that another process completes in the meantime is at most so much later.
+const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// The names of the files of a series, in one folder.
 #[derive(Clone, Debug)]
@@ -108,7 +110,6 @@ impl Series {
     /// Removes the oldest files until the rest is within the limit, and the temporary files of killed processes. The
     /// file that is complete now is always kept. A file of a later time is an old one: the clock was set back since.
     fn prune(&self, complete: &Path) {
-        let now = SystemTime::now();
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => &self.folder,
@@ -131,15 +132,27 @@ impl Series {
                     }
                 }
                 None if matches(&self.template, name) => {
-                    let is_complete = self.folder.join(name) == complete;
-                    let is_of_past = modified <= now;
-                    let age = (is_complete, is_of_past, modified);
-                    whole.push((age, name.to_owned(), about.len()));
+                    whole.push((modified, name.to_owned(), about.len()));
                 }
                 _ => {}
             }
         }
-        whole.sort_unstable();
+        let is_complete = |name: &str| self.folder.join(name) == complete;
+        // By the clock of the file system, which may differ from that of this machine.
+        let newest = whole.iter().find(|(_, name, _)| is_complete(name));
+        let newest = newest.map_or_else(SystemTime::now, |(modified, ..)| *modified);
+        let is_later = |modified: SystemTime| {
+            let ahead = modified.duration_since(newest).unwrap_or_default();
+            ahead > SAME_TIME
+        };
+        whole.sort_unstable_by_key(|(modified, name, _)| {
+            (
+                is_complete(name),
+                !is_later(*modified),
+                *modified,
+                name.clone(),
+            )
+        });
         let sizes: Vec<u64> = whole.iter().map(|(_, _, size)| *size).collect();
         for (_, name, _) in &whole[..excess(&sizes, self.keep)] {
             let _ = fs::remove_file(self.folder.join(name));

@@ -100,6 +100,9 @@ fn names(name: &str, format: Format) -> impl Iterator<Item = String> {
 /// A symbolic link of this user stays, and the file that it leads to is replaced. A link of another user is replaced
 /// itself: it may lead to any file of this user.
 fn replace(path: &Path) -> io::Result<Option<File>> {
+    if is_of_system(path) {
+        return OpenOptions::new().append(true).open(path).map(Some);
+    }
     let whole = match fs::symlink_metadata(path) {
         Ok(link) if link.is_symlink() && link.uid() == process::user() => {
             fs::canonicalize(path).ok()
@@ -137,6 +140,15 @@ fn replace(path: &Path) -> io::Result<Option<File>> {
         }
     }
     Ok(None)
+}
+
+/// Whether a name is one of the system for an open file, such as `/dev/stdout` or `/proc/self/fd/1`: it may lead to a
+/// file of the program, which is never replaced.
+fn is_of_system(path: &Path) -> bool {
+    let folder = path
+        .parent()
+        .and_then(|folder| fs::canonicalize(folder).ok());
+    folder.is_some_and(|folder| folder == Path::new("/dev") || folder.starts_with("/proc"))
 }
 
 /// Locks the file for this recording; true if another recording has locked it. Always false on a file system without
@@ -183,6 +195,24 @@ mod tests {
             assert!(link.is_symlink(), "{text}");
             assert_eq!(fs::read(&file).unwrap(), text.as_bytes());
         }
+    }
+
+    #[test]
+    fn an_open_file_of_the_program_is_not_replaced() {
+        use std::os::fd::AsRawFd;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .unwrap();
+        log.write_all(b"one ").unwrap();
+        let name = format!("/proc/self/fd/{}", log.as_raw_fd());
+        let (mut written, _) = create(&name, Format::Text).unwrap();
+        written.write_all(b"two ").unwrap();
+        log.write_all(b"three").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one two three");
     }
 
     #[test]

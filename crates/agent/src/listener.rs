@@ -75,6 +75,11 @@ pub(crate) fn begin() {
     IS_ALONE.store(false, Ordering::SeqCst);
 }
 
+/// The recording has ended: nothing keeps a pipe open any more, so that its reader gets the end.
+pub(crate) fn end() {
+    *lock_patience() = None;
+}
+
 /// Whether the collector of the recording has disconnected.
 pub(crate) fn is_alone() -> bool {
     IS_ALONE.load(Ordering::SeqCst)

@@ -166,7 +166,9 @@ fn end() -> Result<Recording, String> {
 /// Ends the recording that was the current one.
 fn end_taken(now: Recording) -> Result<Recording, String> {
     let vm = HotSpot::get().ok_or(NOTHING)?;
-    vm.end().map_err(|error| error.to_string())?;
+    let ended = vm.end();
+    listener::end();
+    ended.map_err(|error| error.to_string())?;
     entry::allow_another();
     Ok(now)
 }

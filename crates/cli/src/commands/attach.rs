@@ -298,7 +298,10 @@ fn end_at_signal(
                     });
                     stopping = Some((Instant::now(), stop));
                 }
-                (Some(signal), Some((since, _))) if since.elapsed() > TOGETHER => {
+                // Once the program has answered, the rest of the recording is stored.
+                (Some(signal), Some((since, stop)))
+                    if since.elapsed() > TOGETHER && !stop.is_finished() =>
+                {
                     abandon(&jvm, part.as_deref());
                     let _ = emulate_default_handler(signal);
                 }

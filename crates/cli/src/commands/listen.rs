@@ -143,9 +143,11 @@ impl Connection {
         }
         note(&format!("{peer} is connected"));
         let (lines, number) = (&self.lines, self.number);
-        lines.begin(number);
         let Store { force, earlier, .. } = self.store;
-        let done = if is_events(&self.stream) {
+        // One that sends nothing takes no commands.
+        let is_events = is_events(&self.stream);
+        lines.begin(number);
+        let done = if is_events {
             let next = || lines.next(number, collect_events::WORDS, collect_events::parse);
             let create = |path: &Path| OutputFile::create_growing(path, earlier, force);
             collect_events::collect(self.stream, &self.destination, next, create, note)

@@ -222,8 +222,16 @@ fn plain(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = url.split_at(url.find("://").map_or(0, |at| at + 3));
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    format!("{scheme}{host}{path}")
+    let is_whole = |host: &str| {
+        let port = host.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        port.is_none_or(|port| port.is_ok())
+    };
+    match (host.rsplit_once('@'), path.rsplit_once('@')) {
+        (Some((_, host)), _) => format!("{scheme}{host}{path}"),
+        // A password with a slash in it.
+        (None, Some((_, rest))) if !is_whole(host) => format!("{scheme}{rest}"),
+        _ => format!("{scheme}{host}{path}"),
+    }
 }
 
 /// An address in messages: with its port, even if that is the default.
@@ -325,6 +333,7 @@ mod tests {
             "http://me:secret@a",
             "http://a/b?key=secret",
             "http://a#secret",
+            "http://me:a/secret@a",
         ] {
             assert!(wrong_address(wrong).is_some(), "{wrong}");
             let error = Server::new(wrong, &NO_ARGS).err().expect(wrong);

@@ -154,7 +154,8 @@ fn growth(text: &str) -> Option<u128> {
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{decimals:0<6}");
     let is_number = all.bytes().all(|digit| digit.is_ascii_digit());
-    if !is_number || whole.is_empty() || whole.len() > 9 || decimals.len() > 6 {
+    let is_empty = whole.is_empty() && decimals.is_empty();
+    if !is_number || is_empty || whole.len() > 9 || decimals.len() > 6 {
         return None;
     }
     let change: u128 = all.parse().ok()?;
@@ -332,7 +333,7 @@ impl Rules {
     pub fn against_baseline(percent: f64) -> Rules {
         Rules {
             rules: vec![Rule {
-                shallow: Some(Limit::Text(format!("+{percent}%"))),
+                shallow: Some(Limit::Text(format!("{percent:+.6}%"))),
                 ..Rule::default()
             }],
             leaks: LeakRules {
@@ -579,6 +580,19 @@ mod tests {
         assert_eq!(bound("+5%"), Some(Bound::Growth(105_000_000)));
         assert_eq!(bound("12.5%"), Some(Bound::Growth(112_500_000)));
         assert_eq!(bound("-20%"), Some(Bound::Growth(80_000_000)));
+        assert_eq!(bound("+.5%"), Some(Bound::Growth(100_500_000)));
+        for (percent, want) in [
+            (20.0, 120_000_000),
+            (-5.0, 95_000_000),
+            (100.0 / 3.0, 133_333_333),
+        ] {
+            let rules = Rules::against_baseline(percent);
+            let limit = rules.rules[0]
+                .shallow
+                .as_ref()
+                .map(|limit| limit.bound("r").ok());
+            assert_eq!(limit.flatten(), Some(Bound::Growth(want)));
+        }
         // As binary fractions, many of these would be a little too small.
         for percent in 1..=100 {
             let Some(Bound::Growth(millionths)) = bound(&format!("+{percent}%")) else {

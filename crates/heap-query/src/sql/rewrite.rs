@@ -172,7 +172,22 @@ impl Rewriter<'_> {
             signs != differs
                 && signs.starts_with(['<', '>', '+', '-', '*', '/', '%', '&', '|', '~'])
         };
-        is_order(&before, "><") || matches!(&*before, "=<" | "=>") || is_order(&after, "<>")
+        is_order(&before, "><")
+            || matches!(&*before, "=<" | "=>")
+            || is_order(&after, "<>")
+            || self.names_numbers()
+    }
+
+    /// Whether the statement names an address, in a column or function, or a view of Perfetto, which are numbers.
+    fn names_numbers(&self) -> bool {
+        let names = self.tokens.iter();
+        let mut names = names.filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted));
+        names.any(|token| {
+            let name = self.text[token.from..token.to].to_ascii_lowercase();
+            let name = name.trim_matches(['"', '`']);
+            // The bounds of a range are compared by order, too.
+            name.ends_with("address") || name.starts_with("heap_graph") || name == "between"
+        })
     }
 
     fn push(&mut self, text: &str, from: usize) {
@@ -384,6 +399,14 @@ mod tests {
             (
                 "select 0x7f01, 7, '0x7f00' from x where id in (0X7F00,0x007f00) -- 0x7f00",
                 "select 0x7f01, 7, '0x7f00' from x where id in ('0x7f00','0x7f00') -- 0x7f00",
+            ),
+            (
+                "select 1 from objects where address = 0x7f00",
+                "select 1 from objects where address = 0x7f00",
+            ),
+            (
+                "select 1 where id between 0x7f00 and 0x7f01",
+                "select 1 where id between 0x7f00 and 0x7f01",
             ),
             (
                 "select 1 where a > 0x7f00 or 0x7f00 <= a or a <> 0x7f00 or a >= 0x7f00 or 0x7f00+1=a",
