@@ -185,7 +185,7 @@ impl Rewriter<'_> {
         names.any(|token| {
             let name = self.text[token.from..token.to].to_ascii_lowercase();
             let name = name.trim_matches(['"', '`']);
-            // The bounds of a range are compared by order, too.
+            // The bounds of `between` are compared by order.
             name.ends_with("address") || name.starts_with("heap_graph") || name == "between"
         })
     }
