@@ -123,7 +123,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         }
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
         #[cfg(target_os = "linux")]
-        if expect * size_of::<T>() >= 1 << 24 {
+        if expect * size_of::<T>() >= 1 << 21 {
             // Huge pages save a quarter of the time on these arrays; it is not an error if the system refuses.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
