@@ -486,3 +486,21 @@ fn classes_of_one_name_and_one_loader_are_not_defined_by_several() {
     let names: Vec<_> = duplicates.iter().map(|one| &one["class"]).collect();
     assert_eq!(names, ["app.Twice"], "{answer}");
 }
+
+#[test]
+fn objects_that_wait_for_finalization_are_explained() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let finalizer = heap.class("java.lang.ref.Finalizer", object, &[("next", Type::Object)]);
+    let bytes = heap.primitive_array(Elements::Byte(vec![1; 10_000]));
+    let first = heap.instance(finalizer, &[Value::Object(bytes)]);
+    heap.set_static(finalizer, "unfinalized", Value::Object(first));
+    heap.root(Root::StickyClass, finalizer);
+    let holder = nodes(&mut heap, "shop.Registry", 20);
+    heap.root(Root::StickyClass, holder);
+    let dir = folder(&[("a.hprof", &heap)]);
+    let text = run(dir.path(), &["leaks", "a.hprof"], 0);
+    let sentence = "Only their finalize method, which has not run yet, keeps these objects.";
+    assert_eq!(text.matches("Suspect ").count(), 2, "{text}");
+    assert_eq!(text.matches(sentence).count(), 1, "{text}");
+}

@@ -1,12 +1,14 @@
 //! What the leaks of a fresh dump claim about threads.
 
 use heap_analysis::leaks::{LeakOptions, SuspectKind, find};
+use heap_analysis::tables;
 use heap_graph::{Control, Heap, Options};
 
 const PROGRAM: &str = r#"
 import java.util.concurrent.*;
 public class Keeping {
     static final ThreadLocal<byte[][]> KEPT = new ThreadLocal<>();
+    static final ThreadLocal<byte[]> EACH = new ThreadLocal<>();
     static final CountDownLatch ready = new CountDownLatch(22);
     static void start(String name, Runnable body) { Thread thread = new Thread(body, name); thread.setDaemon(true); thread.start(); }
     static int waits(byte[] local) {
@@ -19,10 +21,14 @@ public class Keeping {
         for (int i = 0; i < all.length; i++) all[i] = new byte[10_000];
         KEPT.set(all);
     }
+    static void each() {
+        EACH.set(new byte[50_000]);
+        new ThreadLocal<byte[]>().set(new byte[20_000]);
+    }
     public static void main(String[] args) throws Exception {
         start("variable", () -> { fill(); waits(new byte[1]); });
         start("frame", () -> waits(new byte[3_000_000]));
-        for (int i = 0; i < 20; i++) start("many", () -> waits(new byte[100_000]));
+        for (int i = 0; i < 20; i++) start("many", () -> { each(); waits(new byte[100_000]); });
         ready.await();
     }
 }
@@ -66,5 +72,23 @@ fn a_thread_keeps_by_a_local_or_a_thread_local_variable_and_its_stack_allocated_
             .find(|one| one.kind == SuspectKind::Class && one.class == "java.lang.Thread")
             .expect(&what);
         assert!(threads.stack.is_empty(), "{what}");
+        // Of each of these threads: a variable, and a value whose variable is garbage.
+        let each: Vec<_> = threads
+            .thread_locals
+            .iter()
+            .map(|v| (v.variable.as_deref(), v.threads, v.retained.0 / 10_000))
+            .collect();
+        assert_eq!(
+            each,
+            [(Some("Keeping.EACH"), 20, 100), (None, 20, 40)],
+            "{what}"
+        );
+        let all = tables::threads::threads(&heap, &Default::default()).thread_locals;
+        let kept = all
+            .iter()
+            .find(|v| v.variable.as_deref() == Some("Keeping.KEPT"));
+        let kept = kept.expect(&what);
+        assert_eq!((kept.threads, &*kept.thread), (1, "variable"), "{what}");
+        assert!(all.iter().any(|v| v.class.is_empty()), "{what}");
     }
 }

@@ -203,6 +203,7 @@ fn every_table_function_and_view_answers() {
             | "loaders"
             | "duplicate_classes"
             | "root_kinds"
+            | "thread_locals"
             | "checks" => 1..=7,
             _ => 7..=7,
         };

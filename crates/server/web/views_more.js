@@ -37,6 +37,16 @@ export const threads = {
     return [
       h("div", { class: "controls" }, search("find", context.params.find, "Name or frame")),
       table({ rows: list, label: "Threads", key: (t) => t.object, empty: answer.threads.length ? "No thread matches." : "The dump names no threads.", columns: threadColumns }), more(answer.omitted),
+      answer.thread_locals.length ? [h("h2", null, "Thread-local variables"), table({
+        rows: answer.thread_locals,
+        columns: [
+          { title: "Retained", num: true, sort: (v) => v.retained, cell: (v) => bytes(v.retained) },
+          { title: "Threads", num: true, sort: (v) => v.threads, cell: (v) => grouped(v.threads) },
+          { title: "Variable", sort: (v) => v.variable || v.class, cell: (v) => (v.class ? object({ ...v, kind: "instance", value: v.variable }) : h("span", { class: "dim" }, "variables that no longer exist")) },
+          { title: "Of this name", num: true, sort: (v) => v.variables, cell: (v) => (v.variables > 1 ? grouped(v.variables) : "") },
+          { title: "Largest value", cell: (v) => object(v.largest) },
+        ],
+      }), more(answer.thread_locals_omitted)] : null,
       answer.virtual_groups.length ? [h("h2", null, `Virtual threads by stack (${grouped(answer.virtual_threads)})`), table({
         rows: answer.virtual_groups,
         columns: [

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::tables::threads::{ThreadOptions, threads};
 
-/// Threads: retained size, stack, locals per frame; virtual threads by stack
+/// Threads: retained size, stack, locals per frame; virtual threads by stack; thread-local variables
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  tenure threads heap.hprof\n  tenure threads -n 3 --locals 20 heap.hprof\n  tenure threads --json heap.hprof | jq '.threads[].name'"
@@ -35,6 +35,7 @@ impl Args {
         let options = ThreadOptions {
             locals: self.locals,
             top: limit(Some(self.limit), false, 0),
+            ..ThreadOptions::default()
         };
         session.answer(&threads(&heap, &options), heap.summary())
     }

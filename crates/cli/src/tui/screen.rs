@@ -111,6 +111,7 @@ impl Question {
                 let options = ThreadOptions {
                     locals: 10,
                     top: Some(ROWS),
+                    ..ThreadOptions::default()
                 };
                 plain(threads(heap, &options).doc())
             }

@@ -14,7 +14,7 @@ mod threads;
 use crate::android::destroyed::{Destroyed, destroyed};
 use crate::leaks::below::{Below, below, below_nodes};
 pub use crate::leaks::threads::{LocalOf, ThreadLocalOf};
-use crate::leaks::threads::{local_of, thread_local_of};
+use crate::leaks::threads::{local_of, thread_local_of, variables_of, variables_on};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
 use crate::objects::describe::{Address, ObjectRef, describe};
 use crate::objects::nodes::own_size;
@@ -23,6 +23,7 @@ use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
 use crate::tables::group::trace_frames;
 use crate::tables::ranking::share;
+use crate::tables::thread_locals::ThreadLocal;
 use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
@@ -164,6 +165,10 @@ pub struct Suspect {
     /// The thread-local variable that the path goes through, if its first object is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_local_of: Option<ThreadLocalOf>,
+    /// For a class of threads, and for a thread that several thread-local variables fill, those variables whose values
+    /// retain at least a tenth of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thread_locals: Vec<ThreadLocal>,
     /// The field of an application class that holds the accumulation point, `Class.field`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
@@ -320,6 +325,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         roots: root_kinds(heap, object),
         local_of: local_of(heap, &path),
         thread_local_of: thread_local_of(heap, &path),
+        thread_locals: variables_on(heap, &path),
         holder: holder(&path),
         largest: Vec::new(),
         stack: stack_of(heap, object),
@@ -404,6 +410,7 @@ fn group(
         roots,
         local_of: local_of(heap, &path),
         thread_local_of: thread_local_of(heap, &path),
+        thread_locals: variables_of(heap, class, limit, retained),
         holder: holder(&path),
         stack: largest
             .first()

@@ -4,8 +4,9 @@ use crate::objects::describe::thread_name;
 use crate::objects::fields::field_ref;
 use crate::paths::chain::Step;
 use crate::tables::group::frame_text;
-use heap_graph::{Heap, ObjIdx, ThreadInfo};
-use hprof::{BasicType, HeapTag};
+use crate::tables::thread_locals::{ENTRY, FIELDS, ThreadLocal, static_fields, thread_locals};
+use heap_graph::{ClassIdx, Heap, ObjIdx, ThreadInfo};
+use hprof::{Bytes, HeapTag};
 use serde::Serialize;
 
 /// The frame whose local variable holds an object.
@@ -57,17 +58,53 @@ pub(super) fn local_of(heap: &Heap, path: &[Step]) -> Option<LocalOf> {
 pub(super) fn thread_local_of(heap: &Heap, path: &[Step]) -> Option<ThreadLocalOf> {
     let thread = start(heap, path)?.1?;
     let field = path[0].field.as_deref()?;
-    if !["threadLocals", "inheritableThreadLocals"].contains(&field) {
+    if !FIELDS.contains(&field) {
         return None;
     }
-    let is_entry = |step: &&Step| step.object.class == "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+    let is_entry = |step: &&Step| step.object.class == ENTRY;
     let entry = path.iter().find(is_entry);
     let entry = entry.and_then(|step| heap.find(step.object.object.0));
     let variable = entry.and_then(|entry| field_ref(heap, entry, "referent"));
     Some(ThreadLocalOf {
         thread: name(heap, thread),
-        variable: variable.and_then(|variable| static_with(heap, variable)),
+        variable: variable.and_then(|variable| {
+            static_fields(heap, std::iter::once(variable)).remove(&heap.id(variable))
+        }),
     })
+}
+
+/// The thread-local variables that hold most of what the threads of a class retain; without the threads above the limit,
+/// which are suspects themselves.
+pub(super) fn variables_of(
+    heap: &Heap,
+    class: ClassIdx,
+    limit: u64,
+    retained: Bytes,
+) -> Vec<ThreadLocal> {
+    let threads = heap.threads().iter().filter_map(|thread| thread.object);
+    let members = threads
+        .filter(|thread| heap.class_of(*thread) == class && heap.retained(*thread).0 <= limit);
+    large(thread_locals(heap, members), retained)
+}
+
+/// The thread-local variables that hold most of what a thread retains, if a path from the thread ends at all of them.
+pub(super) fn variables_on(heap: &Heap, path: &[Step]) -> Vec<ThreadLocal> {
+    let Some((thread, Some(_))) = start(heap, path) else {
+        return Vec::new();
+    };
+    if thread_local_of(heap, path).is_none_or(|local| local.variable.is_some()) {
+        return Vec::new();
+    }
+    large(
+        thread_locals(heap, std::iter::once(thread)),
+        heap.retained(thread),
+    )
+}
+
+/// Variables with at least a tenth of a size.
+fn large(mut variables: Vec<ThreadLocal>, of: Bytes) -> Vec<ThreadLocal> {
+    variables.retain(|variable| variable.retained.0.saturating_mul(10) >= of.0);
+    variables
 }
 
 /// The first object of a path, and the thread that it is.
@@ -80,14 +117,4 @@ fn start<'h>(heap: &'h Heap, path: &[Step]) -> Option<(ObjIdx, Option<&'h Thread
 fn name(heap: &Heap, thread: &ThreadInfo) -> String {
     let name = thread.object.and_then(|object| thread_name(heap, object));
     name.unwrap_or_default()
-}
-
-/// A static field that has an object.
-fn static_with(heap: &Heap, object: ObjIdx) -> Option<String> {
-    let id = heap.id(object).0;
-    heap.classes().iter().find_map(|class| {
-        let mut fields = class.statics.iter();
-        let field = fields.find(|field| field.kind == BasicType::Object && field.bits == id)?;
-        Some(format!("{}.{}", class.name, field.name))
-    })
 }

@@ -15,6 +15,7 @@ pub mod properties;
 pub(crate) mod ranking;
 pub mod roots;
 pub mod summary;
+pub mod thread_locals;
 pub mod threads;
 pub mod top;
 pub mod treemap;

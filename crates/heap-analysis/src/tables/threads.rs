@@ -1,10 +1,11 @@
-//! The threads: what each retains, its stack, and the local variables of each frame. There may be thousands of virtual
-//! threads, so those with the same stack are one group.
+//! The threads: what each retains, its stack, and the local variables of each frame; and the thread-local variables. There
+//! may be thousands of virtual threads, so those with the same stack are one group.
 
 use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
 use crate::objects::fields::{field_int, field_ref, is_subclass_of};
 use crate::tables::group::frame_text;
 use crate::tables::ranking::largest;
+use crate::tables::thread_locals::{ThreadLocal, thread_locals};
 use heap_graph::{Dominator, Heap, ObjIdx, RootInfo, ThreadInfo};
 use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
@@ -17,6 +18,8 @@ pub struct ThreadOptions {
     pub locals: usize,
     /// The most threads, largest first; `None` for all.
     pub top: Option<usize>,
+    /// The most thread-local variables, largest first. With 0 none is read.
+    pub thread_locals: usize,
 }
 
 impl Default for ThreadOptions {
@@ -24,6 +27,7 @@ impl Default for ThreadOptions {
         ThreadOptions {
             locals: 8,
             top: None,
+            thread_locals: 20,
         }
     }
 }
@@ -100,6 +104,10 @@ pub struct Threads {
     pub virtual_threads: u64,
     /// Number of parked virtual threads whose stacks are not in the dump.
     pub virtual_without_stack: u64,
+    /// Thread-local variables of all threads, those whose values retain most first.
+    pub thread_locals: Vec<ThreadLocal>,
+    /// Number of thread-local variables that were left out.
+    pub thread_locals_omitted: u64,
 }
 
 /// Describes the threads.
@@ -128,6 +136,11 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     let keep = options.top.unwrap_or(usize::MAX).min(platform.len());
     let omitted = (platform.len() - keep) as u64;
     let none = Vec::new();
+    let objects = heap.threads().iter().filter_map(|t| t.object);
+    let objects = objects.filter(|_| options.thread_locals > 0);
+    let mut variables = thread_locals(heap, objects);
+    let thread_locals_omitted = variables.len().saturating_sub(options.thread_locals) as u64;
+    variables.truncate(options.thread_locals);
     Threads {
         threads: platform
             .into_iter()
@@ -141,6 +154,8 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
         virtual_groups: virtual_groups(heap, groups),
         virtual_threads,
         virtual_without_stack: heap.summary().parked_virtual_threads,
+        thread_locals: variables,
+        thread_locals_omitted,
     }
 }
 

@@ -20,6 +20,7 @@ use heap_analysis::sets::spec::{SetError, SetSpec};
 use heap_analysis::strings::{StringOptions, duplicates};
 use heap_analysis::tables::group::{GroupBy, GroupKey};
 use heap_analysis::tables::histogram::{HistogramOptions, HistogramRow, histogram};
+use heap_analysis::tables::thread_locals::thread_locals;
 use heap_analysis::tables::threads::ThreadOptions;
 use heap_analysis::waste::{WasteOptions, waste};
 use heap_analysis::{
@@ -63,6 +64,8 @@ const LOADERS: &str = "loader:text object:object classes:int objects:int shallow
 const DUPLICATE_CLASSES: &str = "class:text count:int objects:int loaders:text";
 const ROOT_KINDS: &str = "kind:text records:int objects:int shallow:int retained:int";
 const VIRTUAL_THREADS: &str = "threads:int retained:int stack:text";
+const THREAD_LOCALS: &str = "variable:text variables:int object:object class:text threads:int retained:int \
+                             largest:object thread:text";
 const PROPERTIES: &str = "kind:text name:text value:text";
 const BITMAPS: &str = "object:object width:int height:int pixels:int equal:int retained:int";
 const FINDINGS: &str = "offset:int record:text kind:text message:text";
@@ -128,8 +131,19 @@ pub(crate) fn all() -> Vec<(&'static str, Listed)> {
         (
             "virtual_threads",
             few(VIRTUAL_THREADS, |env, _| {
-                let found = threads::threads(&env.heap, &ThreadOptions::default());
+                let options = ThreadOptions {
+                    thread_locals: 0,
+                    ..ThreadOptions::default()
+                };
+                let found = threads::threads(&env.heap, &options);
                 rows_of(VIRTUAL_THREADS, &found.virtual_groups)
+            }),
+        ),
+        (
+            "thread_locals",
+            few(THREAD_LOCALS, |env, _| {
+                let threads = env.heap.threads().iter().filter_map(|t| t.object);
+                rows_of(THREAD_LOCALS, &thread_locals(&env.heap, threads))
             }),
         ),
         ("properties", few(PROPERTIES, property_rows)),

@@ -1,6 +1,7 @@
 //! Leak suspects, explained in simple sentences.
 
 use super::Say;
+use super::threads::variable_spans;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
 use heap_analysis::android::destroyed::Destroyed;
@@ -9,9 +10,13 @@ use heap_analysis::leaks::{
 };
 use heap_analysis::objects::allocation::AllocatedBy;
 use heap_analysis::paths::chain::Step;
+use heap_analysis::tables::thread_locals::ThreadLocal;
 
 /// The longest path that is shown completely.
 const MAX_STEPS: usize = 24;
+
+/// The class with a list of all objects whose `finalize` method has not run yet.
+const FINALIZER: &str = "java.lang.ref.Finalizer";
 
 impl Say for Leaks {
     const NAME: &'static str = "leaks";
@@ -160,6 +165,13 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
     if let Some(point) = &suspect.accumulation_point {
         doc = doc.text(point_sentence(point, suspect));
     }
+    if suspect.kind == SuspectKind::Object && suspect.value.as_deref() == Some(FINALIZER) {
+        doc = doc.text([
+            Span::from("Only their finalize method, which has not run yet, keeps these objects. What the thread \"Finalizer\" does: "),
+            Span::Strong("tenure threads FILE".to_owned()),
+            Span::from("."),
+        ]);
+    }
     if let Some(class) = &suspect.chain_of {
         doc = doc.text([
             Span::Text(format!(
@@ -176,6 +188,9 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         ]);
     }
     match suspect.kind {
+        _ if !suspect.thread_locals.is_empty() => {
+            doc = doc.text(variables_sentence(&suspect.thread_locals));
+        }
         SuspectKind::Object => doc = doc.text(root_sentence(suspect)),
         SuspectKind::Class if suspect.path.is_empty() && !deep => {
             doc = doc.text([
@@ -398,6 +413,29 @@ fn root_sentence(suspect: &Suspect) -> Vec<Span> {
         "It is a GC root ({}).",
         suspect.roots.join(", ")
     ))]
+}
+
+/// The thread-local variables that hold a suspect.
+fn variables_sentence(variables: &[ThreadLocal]) -> Vec<Span> {
+    let mut spans = vec![Span::from("Thread-local variables hold it: ")];
+    for (n, variable) in variables.iter().enumerate() {
+        if n > 0 {
+            spans.push(Span::from(", "));
+        }
+        spans.extend(variable_spans(variable));
+        spans.extend([
+            Span::from(" with "),
+            Span::Bytes(variable.retained.0),
+            Span::Text(format!(
+                " in {}",
+                plural(variable.threads, "thread", "threads")
+            )),
+        ]);
+    }
+    spans.push(Span::from(". To see all: "));
+    spans.push(Span::Strong("tenure threads FILE".to_owned()));
+    spans.push(Span::from("."));
+    spans
 }
 
 fn parts_table(point: &AccumulationPoint) -> Table {

@@ -3,6 +3,7 @@
 use super::Say;
 use crate::doc::{Block, Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
+use heap_analysis::tables::thread_locals::ThreadLocal;
 use heap_analysis::tables::threads::{Thread, Threads};
 
 impl Say for Threads {
@@ -41,6 +42,9 @@ impl Say for Threads {
                  shared: what its local variables keep together with other threads or roots, counted for each thread.",
             )]);
         }
+        if !self.thread_locals.is_empty() {
+            doc = doc.append(variables_doc(self));
+        }
         if self.virtual_threads > 0 {
             doc = doc.append(virtual_doc(self));
         }
@@ -58,6 +62,49 @@ impl Say for Threads {
             doc = doc.append(stack_doc(thread));
         }
         doc
+    }
+}
+
+/// The thread-local variables, each with its largest value.
+fn variables_doc(threads: &Threads) -> Doc {
+    let mut table = Table::new([
+        number("retained"),
+        number("threads"),
+        words("thread-local variable"),
+        words("largest value"),
+    ]);
+    for variable in &threads.thread_locals {
+        let mut largest = vec![Span::Bytes(variable.largest.retained.0), Span::from("  ")];
+        largest.extend(object_spans(&variable.largest));
+        table.row([
+            Cell::bytes(variable.retained),
+            Cell::count(variable.threads),
+            Cell::new(variable_spans(variable)),
+            Cell::new(largest),
+        ]);
+    }
+    table.omitted = threads.thread_locals_omitted;
+    Doc::new()
+        .subheading([Span::from("Thread-local variables")])
+        .table(table)
+}
+
+/// The field that holds a thread-local variable, otherwise the object.
+pub(super) fn variable_spans(variable: &ThreadLocal) -> Vec<Span> {
+    match &variable.variable {
+        Some(name) if variable.variables > 1 => {
+            let count = format!(" ({} variables of this name)", variable.variables);
+            vec![Span::Strong(name.clone()), Span::Text(count)]
+        }
+        Some(name) => vec![Span::Strong(name.clone())],
+        None if variable.class.is_empty() => {
+            vec![Span::Dim("(variables that no longer exist)".to_owned())]
+        }
+        None => vec![
+            Span::Class(variable.class.clone()),
+            Span::from(" "),
+            Span::Object(variable.object),
+        ],
     }
 }
 

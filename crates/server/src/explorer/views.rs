@@ -170,6 +170,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let options = threads::ThreadOptions {
             locals: p.number("locals", 20)?,
             top: Some(p.limit(1000)?),
+            ..threads::ThreadOptions::default()
         };
         say(heap, f, &threads::threads(heap, &options))
     }),
