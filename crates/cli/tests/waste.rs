@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 use std::path::Path;
 use std::process::Command;
 use testkit::corpus::workspace;
+use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 use testkit::jvm::{NO_JDK, jdks, newest_compiler};
 
 fn tenure(args: &[&str]) -> Json {
@@ -107,4 +108,81 @@ fn check(got: &Json, dump: &Path) {
     // The commands of one table agree.
     let alone = tenure(&["collections", "--json", &dump.to_string_lossy()]);
     assert_eq!(row(&alone["rows"], "class", "Waste$Lines"), lists);
+}
+
+/// Two holders with equal strings and an empty list each: what one of them could save.
+#[test]
+fn a_set_has_its_own_waste() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let list = heap.class(
+        "java.util.ArrayList",
+        object,
+        &[("size", Type::Int), ("elementData", Type::Object)],
+    );
+    let fields = [
+        ("first", Type::Object),
+        ("second", Type::Object),
+        ("list", Type::Object),
+    ];
+    for (name, text) in [
+        ("shop.Cart", "the same text"),
+        ("bank.Account", "another text"),
+    ] {
+        let class = heap.class(name, object, &fields);
+        let [first, second] = [heap.string(text), heap.string(text)];
+        let slots = heap.object_array_class();
+        let slots = heap.object_array(slots, &[0; 10]);
+        let empty = heap.instance(list, &[Value::Int(0), Value::Object(slots)]);
+        let holder = heap.instance(class, &[first, second, empty].map(Value::Object));
+        heap.root(Root::JniGlobal { reference: 1 }, holder);
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("a.hprof");
+    std::fs::write(&file, heap.bytes()).expect("the dump");
+    let file = file.to_string_lossy();
+    let set = "retained:shop.Cart";
+    let ask = |command: &str, set: &str| {
+        let mut args = vec![command, "-n", "0", "--json", &file];
+        args.extend(["--set", set].iter().filter(|_| !set.is_empty()));
+        tenure(&args)
+    };
+    let (whole, part) = (ask("waste", ""), ask("waste", set));
+    let wasted = |answer: &Json, kind| row(&answer["kinds"], "kind", kind)["objects"].clone();
+    for kind in ["duplicate_strings", "empty_collections"] {
+        assert_eq!(
+            (wasted(&whole, kind), wasted(&part, kind)),
+            (2.into(), 1.into()),
+            "{kind}"
+        );
+    }
+    assert_eq!((&whole["set"], &part["set"]), (&Json::Null, &set.into()));
+    assert_eq!(
+        row(&part["holders"], "field", "shop.Cart.second")["count"],
+        1
+    );
+    // The other doors have the same answers.
+    for (command, rows) in [("strings", "wasted"), ("collections", "unused")] {
+        let alone = ask(command, set);
+        assert_eq!(alone["set"], set, "{command}");
+        let of_waste = match command {
+            "strings" => &part["strings"],
+            _ => &part["collections"],
+        };
+        assert_eq!(alone[rows], of_waste[rows], "{command}");
+        assert_eq!(alone["rows"], of_waste["rows"], "{command}");
+    }
+    let sql = format!("select kind, objects, wasted from waste(0, '{set}')");
+    let found = tenure(&["query", "--json", "-n", "0", &file, &sql]);
+    let kinds = part["kinds"].as_array().expect("kinds");
+    let kinds: Vec<Json> = kinds
+        .iter()
+        .map(|kind| {
+            [&kind["kind"], &kind["objects"], &kind["wasted"]]
+                .into_iter()
+                .cloned()
+                .collect()
+        })
+        .collect();
+    assert_eq!(found["rows"], Json::Array(kinds));
 }

@@ -4,12 +4,15 @@
 use crate::program::open;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
+use heap_analysis::sets::scope::Scope;
+use heap_analysis::sets::selection::Selection;
 use heap_analysis::strings::{StringOptions, duplicates, find};
 use heap_analysis::waste::{Waste, WasteOptions, waste};
 use heap_graph::{Control, Heap, ObjIdx, ObjectKind, ObjectView, Options, Value as Read};
 use hprof::BasicType;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
 
 /// An object to make; numbers are small, so that equal ones occur.
@@ -167,10 +170,10 @@ struct One {
     element: Option<BasicType>,
 }
 
-fn objects(heap: &Heap, all: bool) -> Vec<One> {
+fn objects(heap: &Heap, counts: impl Fn(ObjIdx) -> bool) -> Vec<One> {
     let mut out = Vec::new();
     for object in (0..heap.len()).map(ObjIdx) {
-        if heap.kind(object) == ObjectKind::Class || !(all || heap.is_reachable(object)) {
+        if heap.kind(object) == ObjectKind::Class || !counts(object) {
             continue;
         }
         let mut one = One {
@@ -205,6 +208,18 @@ fn objects(heap: &Heap, all: bool) -> Vec<One> {
         out.push(one);
     }
     out
+}
+
+/// Some objects with all that they refer to, directly or through others; without classes.
+fn referred(heap: &Heap, some: impl Iterator<Item = ObjIdx>) -> BTreeSet<ObjIdx> {
+    let mut found = BTreeSet::new();
+    let mut rest: Vec<ObjIdx> = some.collect();
+    while let Some(object) = rest.pop() {
+        if heap.kind(object) != ObjectKind::Class && found.insert(object) {
+            rest.extend(heap.outbound(object).unwrap().iter().map(|r| r.target));
+        }
+    }
+    found
 }
 
 impl One {
@@ -324,14 +339,21 @@ proptest! {
     #[test]
     fn every_figure_is_the_naive_count(
         list in makes(), wide in any::<bool>(), rooted in proptest::collection::vec(any::<bool>(), 1..5),
-        all in any::<bool>(),
+        all in any::<bool>(), first in proptest::option::of(0usize..40),
     ) {
         let ids = if wide { IdSize::Eight } else { IdSize::Four };
         let case = case(&list, ids, &rooted);
         let heap = &case.heap;
-        let options = WasteOptions { all, top: None, sites: true, ..WasteOptions::default() };
+        // A part is what some of the objects refer to.
+        let part = first.map(|first| referred(heap, (0..heap.len()).map(ObjIdx).skip(first).step_by(3)));
+        let scope = match &part {
+            Some(part) => Scope::Set { name: "a part".to_owned(), objects: Arc::new(Selection::of(heap, part.iter().copied())) },
+            None => Scope::of_all(all),
+        };
+        let options = WasteOptions { scope, top: None, sites: true, ..WasteOptions::default() };
         let got = waste(heap, &options, &Control::quiet()).unwrap();
-        let list = objects(heap, all);
+        prop_assert_eq!(got.set.as_deref(), part.as_ref().map(|_| "a part"));
+        let list = objects(heap, |o| part.as_ref().map_or(all || heap.is_reachable(o), |part| part.contains(&o)));
         prop_assert_eq!(got.shallow.0, list.iter().map(|o| o.shallow).sum::<u64>());
 
         // Strings: by text; each owns its array.
@@ -415,11 +437,11 @@ proptest! {
     fn a_search_finds_what_reading_every_string_finds(list in makes(), wide in any::<bool>()) {
         let ids = if wide { IdSize::Eight } else { IdSize::Four };
         let case = case(&list, ids, &[true]);
-        let options = StringOptions { all: false, top: None, holders: true };
+        let options = StringOptions { scope: Scope::Reachable, top: None, holders: true };
         for pattern in ["^$", "a|e", "\u{30c6}", "nothing"] {
             let pattern = regex::Regex::new(pattern).unwrap();
             let found = find(&case.heap, &pattern, &options, &Control::quiet()).unwrap();
-            let want: Vec<String> = objects(&case.heap, false).iter()
+            let want: Vec<String> = objects(&case.heap, |o| case.heap.is_reachable(o)).iter()
                 .filter_map(|o| case.heap.string(o.object))
                 .filter(|t| pattern.is_match(t)).collect();
             let got: Vec<String> = found.rows.into_iter().map(|r| r.text).collect();
@@ -429,12 +451,12 @@ proptest! {
         prop_assert_eq!(found.rows.iter().map(|r| r.wasted.0).sum::<u64>(), found.wasted.0);
 
         // The questions of their own give the same answers as the walk that finds waste of all kinds.
-        let all = WasteOptions { all: false, top: None, ..WasteOptions::default() };
+        let all = WasteOptions { top: None, ..WasteOptions::default() };
         let waste = waste(&case.heap, &all, &Control::quiet()).unwrap();
         let options = StringOptions { holders: false, ..options };
         let alone = duplicates(&case.heap, &options, &Control::quiet()).unwrap();
         prop_assert_eq!(alone, waste.strings);
-        let options = CollectionOptions { all: false, top: None };
+        let options = CollectionOptions { scope: Scope::Reachable, top: None };
         let alone = collections(&case.heap, &all.table, &options, &Control::quiet()).unwrap();
         prop_assert_eq!(alone, waste.collections);
     }
@@ -455,7 +477,7 @@ fn long_equal_texts_are_duplicates() {
     b.root(Root::Unknown, array);
     let heap = open(&b);
     let options = StringOptions {
-        all: false,
+        scope: Scope::Reachable,
         top: None,
         holders: false,
     };

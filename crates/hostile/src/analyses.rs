@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions};
+use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::share::redact::{Method, RedactOptions, Redactor};
 use heap_analysis::share::secrets::{SecretOptions, SecretRules};
@@ -170,7 +171,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("strings", |heap, turn| {
         let options = StringOptions {
-            all: true,
+            scope: Scope::All,
             top: Some(20),
             holders: true,
         };
@@ -185,7 +186,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("collections", |heap, turn| {
         let options = collection_stats::CollectionOptions {
-            all: true,
+            scope: Scope::All,
             top: Some(20),
         };
         let quiet = Control::quiet();
@@ -195,7 +196,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("waste", |heap, turn| {
         let options = WasteOptions {
-            all: true,
+            scope: Scope::All,
             top: Some(20),
             holders: true,
             sites: true,

@@ -40,6 +40,11 @@ export function steps(list) {
   });
 }
 
+/** Which objects an answer is about, when it is a set. */
+export function onlyOf(set) {
+  return set ? h("p", { class: "dim" }, "Only objects of ", h("a", { href: to("objects", { set }) }, set), ".") : null;
+}
+
 /** The questions about a set, as tabs. */
 export function setTabs(set, now) {
   const views = [
@@ -51,6 +56,7 @@ export function setTabs(set, now) {
     ["retained", "They retain", to("objects", { set: setOfSet("retained", set), show: "class" })],
     ["in", "Referrers", to("objects", { set: setOfSet("in", set), show: "class" })],
     ["out", "Refer to", to("objects", { set: setOfSet("out", set), show: "class" })],
+    ["waste", "Waste", to("waste", { set })],
     ["query", "Query", to("query", { text: `select id, class, shallow, retained from set_members('${set.replaceAll("'", "''")}') order by retained desc`, lang: "sql" })],
   ];
   // The objects of a query are asked further, not by the query they come from.

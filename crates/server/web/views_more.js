@@ -3,7 +3,7 @@
 import { address } from "./api.js";
 import { h, setOfQuery, to } from "./dom.js";
 import { bytes, className, grouped, human, object, percent, plural } from "./format.js";
-import { classLink, facts, figures, more, objectTable } from "./objects.js";
+import { classLink, facts, figures, more, objectTable, onlyOf } from "./objects.js";
 import { notice } from "./shell.js";
 import { search, table } from "./table.js";
 
@@ -111,13 +111,13 @@ export const loaders = {
 export const duplicateStrings = {
   name: "strings", title: "Strings", group: "Parts", keys: "s",
   heading: (p) => (p.find ? "Strings found" : "Duplicate strings"),
-  source: (p) => (p.find ? ["strings", { find: p.find, limit: 200 }] : ["duplicate_strings", { limit: 100 }]),
+  source: (p) => (p.find ? ["strings", { find: p.find, limit: 200, set: p.set }] : ["duplicate_strings", { limit: 100, set: p.set }]),
   async show(context) {
-    const find = context.params.find;
-    const field = h("div", { class: "controls" }, search("find", find, "Find strings by regular expression"));
+    const { find, set } = context.params;
+    const field = [onlyOf(set), h("div", { class: "controls" }, search("find", find, "Find strings by regular expression"))];
     if (find) {
-      const answer = await context.ask("strings", { find, limit: 200 });
-      return [field, h("p", null, `${grouped(answer.matches)} of ${grouped(answer.strings)} strings match. `, answer.matches ? h("a", { href: stringSet(`value regexp ${sql(find)}`) }, "All of them as a set") : null), table({
+      const answer = await context.ask("strings", { find, limit: 200, set });
+      return [field, h("p", null, `${grouped(answer.matches)} of ${grouped(answer.strings)} strings match. `, answer.matches && !set ? h("a", { href: stringSet(`value regexp ${sql(find)}`) }, "All of them as a set") : null), table({
         rows: answer.rows, empty: "No string matches.",
         columns: [
           { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
@@ -125,12 +125,12 @@ export const duplicateStrings = {
         ],
       }), more(answer.matches - answer.rows.length)];
     }
-    const answer = await context.ask("duplicate_strings", { limit: 100 });
+    const answer = await context.ask("duplicate_strings", { limit: 100, set });
     return [field, figures([[answer.strings, "strings"], [answer.distinct, "different"], [human(answer.bytes), "in all"], [human(answer.wasted), "wasted by copies"]]), table({
       rows: answer.rows, empty: "No two strings are equal.",
       columns: [
         { title: "Wasted", num: true, sort: (r) => r.wasted, cell: (r) => bytes(r.wasted), bar: (r) => r.wasted / (answer.wasted || 1) },
-        { title: "Copies", num: true, sort: (r) => r.count, cell: (r) => (r.text.endsWith("…") ? grouped(r.count) : h("a", { href: stringSet(`value = ${sql(r.text)}`), title: "These strings as a set" }, grouped(r.count))) },
+        { title: "Copies", num: true, sort: (r) => r.count, cell: (r) => (set || r.text.endsWith("…") ? grouped(r.count) : h("a", { href: stringSet(`value = ${sql(r.text)}`), title: "These strings as a set" }, grouped(r.count))) },
         { title: "Length", num: true, sort: (r) => r.length, cell: (r) => grouped(r.length) },
         { title: "Text", cell: (r) => h("a", { href: to("strings", { find: exact(r.text) }) }, r.text || "(empty)") },
       ],

@@ -2,7 +2,7 @@
 
 import { h, to } from "./dom.js";
 import { bytes, className, grouped, human, percent, plural } from "./format.js";
-import { classLink, figures, more } from "./objects.js";
+import { classLink, figures, more, onlyOf } from "./objects.js";
 import { table } from "./table.js";
 
 const TITLES = {
@@ -26,14 +26,15 @@ function section(id, count, ...content) {
 
 export const waste = {
   name: "waste", title: "Waste", group: "Parts", keys: "w",
-  source: () => ["waste"],
+  source: (p) => ["waste", { set: p.set }],
   async show(context) {
-    const w = await context.ask("waste");
+    const w = await context.ask("waste", { set: context.params.set });
     const jump = (kind) => {
       const name = kind.replaceAll("_", " ");
       return PLACES[kind] ? h("button", { class: "link", onclick: () => document.getElementById(PLACES[kind])?.scrollIntoView() }, name) : name;
     };
     return [
+      onlyOf(w.set),
       h("p", { class: "dim" }, "What the program could save, by kind; the kinds overlap."),
       table({
         rows: w.kinds.filter((k) => k.wasted > 0), empty: "Nothing to save was found.",
@@ -67,10 +68,10 @@ const FILLS = ["≤20 %", "≤40 %", "≤60 %", "≤80 %", "≤100 %"];
 
 export const collections = {
   name: "collections", title: "Collections", group: "Parts",
-  source: () => ["collections"],
+  source: (p) => ["collections", { set: p.set }],
   async show(context) {
-    const c = await context.ask("collections");
-    return [figures([[c.objects, "collections"], [c.elements, "elements"], [c.empty, "empty"], [human(c.unused), "freed by trimming"]]), table({
+    const c = await context.ask("collections", { set: context.params.set });
+    return [onlyOf(c.set), figures([[c.objects, "collections"], [c.elements, "elements"], [c.empty, "empty"], [human(c.unused), "freed by trimming"]]), table({
       rows: c.rows, empty: "No collection of a known class.",
       columns: [num("Unused", "unused", true), num("Collections", "objects"), num("Bytes", "bytes", true), num("Elements", "elements"), num("Empty", "empty"), num("Single", "single"), num("Collided", "collided"),
         { title: "Array fill", cell: (r) => h("span", { class: "fill", title: r.fill.map((n, i) => `${FILLS[i]}: ${grouped(n)}`).join(", ") }, fills(r.fill)) },

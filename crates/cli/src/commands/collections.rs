@@ -1,10 +1,12 @@
 //! `tenure collections`.
 
+use super::part::Part;
 use super::target::{Dump, limit};
 use super::waste::Table;
 use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
+use std::sync::Arc;
 
 /// Sizes, fill and collisions of collections, by class
 #[derive(Debug, clap::Args)]
@@ -14,6 +16,8 @@ use heap_analysis::collections::stats::{CollectionOptions, collections};
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
+    #[command(flatten)]
+    part: Part,
     #[command(flatten)]
     table: Table,
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
@@ -25,11 +29,11 @@ impl Args {
     /// Prints how they are filled.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let table = self.table.read()?;
+        let heap = Arc::new(session.open(&self.dump.file)?);
         let options = CollectionOptions {
-            all: session.global.unreachable,
+            scope: self.part.scope(&heap, session.global.unreachable)?,
             top: limit(self.limit, session.is_data(), 40),
         };
-        let heap = session.open(&self.dump.file)?;
         let found = session.with_control(|c| collections(&heap, &table, &options, c))?;
         session.answer(&found, heap.summary())
     }

@@ -28,6 +28,7 @@ pub mod object;
 pub mod objects;
 pub mod open;
 pub mod overview;
+pub mod part;
 pub mod paths;
 pub mod profile;
 pub mod properties;

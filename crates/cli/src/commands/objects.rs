@@ -2,20 +2,18 @@
 
 use super::described::{help, word};
 use super::histogram::{By, Sort};
-use super::query::fault;
+use super::part::{members as members_of, parse};
 use super::target::{Dump, exclusions, limit};
 use crate::Outcome;
-use crate::exit::{Exit, NotFound, Usage};
+use crate::exit::Exit;
 use crate::session::Session;
 use heap_analysis::paths::Exclusions;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::sets::members::{self, PageOptions};
 use heap_analysis::sets::selection::Selection;
-use heap_analysis::sets::set;
-use heap_analysis::sets::spec::{SetError, SetSpec};
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::histogram::{HistogramOptions, SortBy};
 use heap_graph::Heap;
-use heap_query::{Limits, Session as Queries};
 use regex::Regex;
 use std::sync::Arc;
 
@@ -28,8 +26,8 @@ pub struct Args {
     #[command(flatten)]
     dump: Dump,
     /// The set
-    #[arg(value_name = "SET")]
-    set: String,
+    #[arg(value_name = "SET", value_parser = parse)]
+    set: SetSpec,
     #[arg(long, value_enum, help = help("objects", "by"), conflicts_with_all = ["dominators", "paths"])]
     by: Option<By>,
     /// The classes that immediately dominate the objects
@@ -56,15 +54,11 @@ pub struct Args {
 impl Args {
     /// Prints what was asked about the set.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        let spec: SetSpec = self.set.parse().map_err(of_set)?;
-        let heap = session.open(&self.dump.file)?;
         let all = self.all || session.global.unreachable;
-        let heap = Arc::new(heap);
-        let queries = Queries::open(Arc::clone(&heap)).with_unreachable(all);
-        let resolved = queries.resolve(&spec, &Limits::default()).map_err(fault)?;
-        let objects = set::members(&heap, &resolved, all).map_err(of_set)?;
+        let heap = Arc::new(session.open(&self.dump.file)?);
+        let objects = members_of(&heap, &self.set, all)?;
         let top = limit(self.limit, session.is_data(), 40);
-        let name = spec.to_string();
+        let name = self.set.to_string();
         let exit = if let Some(by) = self.by {
             let options = HistogramOptions {
                 by: by.into(),
@@ -121,15 +115,5 @@ impl Args {
             Some(answer) => session.answer(&answer, heap.summary()),
             None => Ok(Exit::No),
         }
-    }
-}
-
-fn of_set(error: SetError) -> anyhow::Error {
-    match error {
-        SetError::Unreadable(_) | SetError::Kind(_) | SetError::Unasked(_) => {
-            Usage(error.to_string()).into()
-        }
-        SetError::Unknown { .. } => NotFound(error.to_string()).into(),
-        SetError::Heap(error) => error.into(),
     }
 }

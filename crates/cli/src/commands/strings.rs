@@ -1,12 +1,14 @@
 //! `tenure strings`.
 
 use super::described::help;
+use super::part::Part;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::Exit;
 use crate::session::Session;
 use heap_analysis::strings::{StringOptions, duplicates, find};
 use regex::Regex;
+use std::sync::Arc;
 
 /// Search strings, or sum up equal ones
 #[derive(Debug, clap::Args)]
@@ -16,6 +18,8 @@ use regex::Regex;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
+    #[command(flatten)]
+    part: Part,
     #[arg(long, value_name = "REGEX", help = help("strings", "find"), conflicts_with_all = ["duplicates", "holders"])]
     find: Option<Regex>,
     /// Equal strings and the bytes they waste (the default)
@@ -32,9 +36,9 @@ pub struct Args {
 impl Args {
     /// Prints the strings.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        let heap = session.open(&self.dump.file)?;
+        let heap = Arc::new(session.open(&self.dump.file)?);
         let options = StringOptions {
-            all: session.global.unreachable,
+            scope: self.part.scope(&heap, session.global.unreachable)?,
             top: limit(self.limit, session.is_data(), 40),
             holders: self.holders,
         };

@@ -1,6 +1,7 @@
 //! `tenure waste`.
 
 use super::described::number;
+use super::part::Part;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::exit::Usage;
@@ -9,15 +10,18 @@ use anyhow::{Context, Result};
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::waste::{WasteOptions, waste};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Memory that could be saved: copies, unused capacity of collections, zeros, references, buffers
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste -n 5 --no-holders heap.hprof\n  tenure waste --collections own.toml --json heap.hprof"
+    after_help = "Examples:\n  tenure waste heap.hprof\n  tenure waste --set retained:package:com.example heap.hprof\n  tenure waste -n 5 --no-holders heap.hprof\n  tenure waste --collections own.toml --json heap.hprof"
 )]
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
+    #[command(flatten)]
+    part: Part,
     #[command(flatten)]
     table: Table,
     /// Do not name the fields that hold copies (saves one of three walks over the file)
@@ -61,10 +65,10 @@ impl Args {
     /// Prints what could be saved.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let table = self.table.read()?;
-        let heap = session.open(&self.dump.file)?;
+        let heap = Arc::new(session.open(&self.dump.file)?);
         let usual = number("waste", "limit") as usize;
         let options = WasteOptions {
-            all: session.global.unreachable,
+            scope: self.part.scope(&heap, session.global.unreachable)?,
             top: limit(self.limit, session.is_data(), usual),
             holders: !self.no_holders,
             // A dump in which all objects have one trace was not written by a profiler.

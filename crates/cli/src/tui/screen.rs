@@ -5,6 +5,7 @@ use heap_analysis::leaks::{LeakOptions, find};
 use heap_analysis::objects::object::{ObjectOptions, details};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
 use heap_analysis::sets::members::{self, PageOptions};
+use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::set::members as members_of;
 use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::dominators::{TreeOptions, tree};
@@ -117,7 +118,7 @@ impl Question {
             }
             Question::Strings(find) => {
                 let options = strings::StringOptions {
-                    all: false,
+                    scope: Scope::Reachable,
                     top: Some(ROWS),
                     holders: false,
                 };

@@ -16,7 +16,8 @@
 use crate::collections::table::{CollectionKind, CollectionTable, Shape, Size, shapes};
 use crate::objects::describe::Address;
 use crate::objects::fields::{elements, field_int};
-use crate::sets::object_set::{ObjectSet, chained, counts};
+use crate::sets::object_set::{ObjectSet, chained};
+use crate::sets::scope::Scope;
 use crate::strings::holders::element_ids;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx};
 use hprof::{BasicType, Bytes};
@@ -26,8 +27,8 @@ use std::cmp::Reverse;
 /// What to examine.
 #[derive(Clone, Debug, Default)]
 pub struct CollectionOptions {
-    /// Include unreachable collections.
-    pub all: bool,
+    /// The collections that count.
+    pub scope: Scope,
     /// The most rows.
     pub top: Option<usize>,
 }
@@ -75,6 +76,9 @@ pub struct CollectionRow {
 /// All collections by class, those with the most bytes in unused slots and empty collections first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Collections {
+    /// The set whose collections were examined; absent if it was the whole heap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// Number of collections.
     pub objects: u64,
     /// Their bytes, including backing arrays and wrapped collections.
@@ -106,12 +110,16 @@ pub fn collections(
     control: &Control<'_>,
 ) -> Result<Collections, HeapError> {
     let shapes = shapes(heap, table);
-    let new = || FindPass::new(heap, &shapes, options.all);
+    let new = || FindPass::new(heap, &shapes, &options.scope);
     let found = FindPass::finish(heap.walk_contents("collections", control, new)?);
     let arrays = arrays_of(heap, &found);
     let passes = heap.walk_contents("arrays", control, || FillPass::new(heap, &arrays))?;
     let fills = FillPass::finish(passes, &arrays);
-    Ok(Summing::new(heap, &shapes, &found, &arrays, &fills).sum(options.top, |_| {}))
+    let found = Summing::new(heap, &shapes, &found, &arrays, &fills).sum(options.top, |_| {});
+    Ok(Collections {
+        set: options.scope.set(),
+        ..found
+    })
 }
 
 /// A collection as the first walk finds it.
@@ -130,17 +138,21 @@ pub(crate) struct FindPass<'a> {
     heap: &'a Heap,
     columns: Columns<'a>,
     shapes: &'a [Option<Shape>],
-    all: bool,
+    scope: &'a Scope,
     found: Vec<Found>,
 }
 
 impl<'a> FindPass<'a> {
-    pub(crate) fn new(heap: &'a Heap, shapes: &'a [Option<Shape>], all: bool) -> FindPass<'a> {
+    pub(crate) fn new(
+        heap: &'a Heap,
+        shapes: &'a [Option<Shape>],
+        scope: &'a Scope,
+    ) -> FindPass<'a> {
         FindPass {
             heap,
             columns: heap.columns(),
             shapes,
-            all,
+            scope,
             found: Vec::new(),
         }
     }
@@ -172,7 +184,7 @@ impl ContentVisitor for FindPass<'_> {
         let Some(shape) = &self.shapes[class.0 as usize] else {
             return;
         };
-        if !counts(&self.columns, self.all, object) {
+        if !self.scope.has(&self.columns, object) {
             return;
         }
         let ids = self.heap.id_size();
@@ -481,6 +493,7 @@ fn sorted(mut rows: Vec<CollectionRow>, top: Option<usize>) -> Collections {
     });
     let sum = |f: fn(&CollectionRow) -> u64| rows.iter().map(f).fold(0, u64::saturating_add);
     let mut answer = Collections {
+        set: None,
         objects: sum(|r| r.objects),
         bytes: Bytes(sum(|r| r.bytes.0)),
         elements: sum(|r| r.elements),

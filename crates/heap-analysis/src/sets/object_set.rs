@@ -1,6 +1,6 @@
 //! A set of objects with a dense number for each member, and helpers of the walks over contents.
 
-use heap_graph::{Bits, ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, Slot};
+use heap_graph::{Bits, ClassIdx, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -160,10 +160,4 @@ pub(crate) fn hash_of(tag: u64, bytes: &[u8]) -> u64 {
     hasher.write_u64(tag);
     hasher.write(bytes);
     hasher.finish()
-}
-
-/// Whether an object counts: with `all` every object does, otherwise only reachable ones.
-#[inline]
-pub(crate) fn counts(columns: &Columns<'_>, all: bool, object: ObjIdx) -> bool {
-    all || columns.is_reachable(object)
 }

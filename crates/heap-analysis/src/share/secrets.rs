@@ -10,7 +10,8 @@
 
 use crate::objects::describe::Address;
 use crate::objects::fields::field_ref;
-use crate::sets::object_set::{Place, counts};
+use crate::sets::object_set::Place;
+use crate::sets::scope::Scope;
 use crate::share::redact::{has_letters, is_like_token};
 use heap_graph::{
     ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
@@ -280,7 +281,7 @@ type Hits = Vec<(ObjIdx, String, String)>;
 struct TextPass<'a> {
     columns: Columns<'a>,
     rules: SecretRules,
-    all: bool,
+    scope: &'a Scope,
     searched: u64,
     /// Long texts that may be tokens, and others.
     tokens: u64,
@@ -295,7 +296,7 @@ impl ContentVisitor for TextPass<'_> {
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, _: u32, data: &[u8]) {
         if !matches!(element, BasicType::Byte | BasicType::Char)
             || data.len() < 8
-            || !counts(&self.columns, self.all, object)
+            || !self.scope.has(&self.columns, object)
         {
             return;
         }
@@ -332,7 +333,7 @@ struct FieldPass<'a> {
     revealing: &'a [Vec<(String, Values, Place)>],
     /// For each class, key and value of map entries.
     entries: &'a [Option<(Place, Place)>],
-    all: bool,
+    scope: &'a Scope,
     fields: Vec<(ObjIdx, &'a str, Values)>,
     pairs: Vec<(ObjIdx, ObjIdx)>,
 }
@@ -344,7 +345,7 @@ impl ContentVisitor for FieldPass<'_> {
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let revealing = &self.revealing[class.0 as usize];
         let entry = self.entries[class.0 as usize];
-        if revealing.is_empty() && entry.is_none() || !counts(&self.columns, self.all, object) {
+        if revealing.is_empty() && entry.is_none() || !self.scope.has(&self.columns, object) {
             return;
         }
         let ids = self.heap.id_size();
@@ -369,12 +370,12 @@ pub fn secrets(
     options: &SecretOptions,
     control: &Control<'_>,
 ) -> Result<Secrets, HeapError> {
-    let all = options.all;
+    let scope = &Scope::of_all(options.all);
     let passes = heap.walk_contents("texts", control, || TextPass {
         columns: heap.columns(),
         // Each clone has its own scratch space, so that workers do not wait for each other.
         rules: rules.clone(),
-        all,
+        scope,
         searched: 0,
         tokens: 0,
         texts: 0,
@@ -391,7 +392,7 @@ pub fn secrets(
         columns: heap.columns(),
         revealing: &revealing,
         entries: &entries,
-        all,
+        scope,
         fields: Vec::new(),
         pairs: Vec::new(),
     })?;

@@ -1,7 +1,8 @@
 //! The fields that hold certain objects: one walk over all references, which counts them by `Class.field`. Takes
 //! memory for these objects only.
 
-use crate::sets::object_set::{ObjectSet, counts};
+use crate::sets::object_set::ObjectSet;
+use crate::sets::scope::Scope;
 use crate::strings::Holder;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
@@ -57,7 +58,7 @@ struct HolderPass<'a> {
     wanted: &'a Wanted,
     references: &'a [Vec<Slot>],
     owners: Option<&'a Owners<'a>>,
-    all: bool,
+    scope: &'a Scope,
     /// References to look up together, and a buffer for their targets.
     waiting: Vec<(ObjectId, PlaceKey)>,
     found: Vec<Option<ObjIdx>>,
@@ -97,7 +98,7 @@ impl ContentVisitor for HolderPass<'_> {
     const PRIMITIVE_ARRAYS: bool = false;
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
-        if !counts(&self.columns, self.all, object) {
+        if !self.scope.has(&self.columns, object) {
             return;
         }
         let (ids, all) = (self.heap.id_size(), self.references);
@@ -115,7 +116,7 @@ impl ContentVisitor for HolderPass<'_> {
     }
 
     fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
-        if !counts(&self.columns, self.all, object) {
+        if !self.scope.has(&self.columns, object) {
             return;
         }
         let ids = self.heap.id_size();
@@ -148,8 +149,8 @@ pub(crate) struct Question<'a> {
     pub(crate) groups: usize,
     /// The most fields to return per group.
     pub(crate) keep: usize,
-    /// Include unreachable holders.
-    pub(crate) all: bool,
+    /// The holders that count.
+    pub(crate) scope: &'a Scope,
     /// Arrays that are reported as their collection.
     pub(crate) owners: Option<&'a Owners<'a>>,
 }
@@ -169,7 +170,7 @@ pub(crate) fn holders(
         wanted,
         references: &references,
         owners: question.owners,
-        all: question.all,
+        scope: question.scope,
         waiting: Vec::with_capacity(AT_ONCE),
         found: Vec::with_capacity(AT_ONCE),
         sums: Sums::default(),

@@ -8,7 +8,8 @@ pub(crate) mod texts;
 
 use crate::objects::describe::{Address, shorten};
 use crate::objects::fields::{class_named, field_ref};
-use crate::sets::object_set::{Both, ObjectSet, content_hash, counts, unzip};
+use crate::sets::object_set::{Both, ObjectSet, content_hash, unzip};
+use crate::sets::scope::Scope;
 use crate::strings::holders::{Question, Wanted, holders};
 use crate::strings::texts::{HashPass, NO_ARRAY, StringPass, StringShape, Text, matching};
 use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
@@ -21,8 +22,8 @@ use std::cmp::Reverse;
 /// What to examine.
 #[derive(Clone, Debug)]
 pub struct StringOptions {
-    /// Include unreachable strings.
-    pub all: bool,
+    /// The strings that count.
+    pub scope: Scope,
     /// The most rows; `None` for all.
     pub top: Option<usize>,
     /// Name the fields that hold duplicates (one more walk).
@@ -47,6 +48,9 @@ pub struct FoundString {
 pub struct FoundStrings {
     /// The pattern.
     pub pattern: String,
+    /// The set whose objects were examined; absent if it was the whole heap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// The strings that match.
     pub rows: Vec<FoundString>,
     /// Number of all strings that match.
@@ -89,6 +93,9 @@ pub struct Duplicate {
 /// Strings that occur more than once, those that waste the most bytes first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Duplicates {
+    /// The set whose objects were examined; absent if it was the whole heap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// Number of strings that were examined.
     pub strings: u64,
     /// Number of different texts.
@@ -104,21 +111,21 @@ pub struct Duplicates {
 }
 
 /// Every string whose text is in the dump, by object.
-fn texts(heap: &Heap, all: bool, control: &Control<'_>) -> Result<Vec<Text>, HeapError> {
+fn texts(heap: &Heap, scope: &Scope, control: &Control<'_>) -> Result<Vec<Text>, HeapError> {
     let shape = StringShape::of(heap);
     if shape.is_none() {
-        return Ok(shared_texts(heap, all));
+        return Ok(shared_texts(heap, scope));
     }
     let walked = heap.walk_contents("strings", control, || {
-        Both(StringPass::new(heap, shape, all), HashPass::default())
+        Both(StringPass::new(heap, shape, scope), HashPass::default())
     })?;
     let (rows, hashes) = unzip(walked);
     HashPass::finish(heap, hashes, StringPass::finish(rows), control)
 }
 
 /// Strings that share arrays (before JDK 7u6), read one by one.
-pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
-    strings_of(heap, all)
+pub(crate) fn shared_texts(heap: &Heap, scope: &Scope) -> Vec<Text> {
+    strings_of(heap, scope)
         .filter_map(|string| {
             Some(Text {
                 string,
@@ -130,13 +137,13 @@ pub(crate) fn shared_texts(heap: &Heap, all: bool) -> Vec<Text> {
 }
 
 /// Every String of the heap.
-fn strings_of(heap: &Heap, all: bool) -> impl Iterator<Item = ObjIdx> + '_ {
+fn strings_of<'a>(heap: &'a Heap, scope: &'a Scope) -> impl Iterator<Item = ObjIdx> + 'a {
     let class = class_named(heap, "java.lang.String");
     let columns = heap.columns();
     class
         .into_iter()
         .flat_map(|c| heap.objects_of(c))
-        .filter(move |o| counts(&columns, all, *o))
+        .filter(move |o| scope.has(&columns, *o))
         .filter(|o| heap.kind(*o) == ObjectKind::Instance)
 }
 
@@ -149,11 +156,11 @@ pub fn find(
 ) -> Result<FoundStrings, HeapError> {
     let shape = StringShape::of(heap);
     let (strings, matched): (u64, Vec<ObjIdx>) = if shape.is_none() {
-        let all: Vec<ObjIdx> = strings_of(heap, options.all).collect();
+        let all: Vec<ObjIdx> = strings_of(heap, &options.scope).collect();
         let is_match = |o: &ObjIdx| heap.string(*o).is_some_and(|t| pattern.is_match(&t));
         (all.len() as u64, all.into_iter().filter(is_match).collect())
     } else {
-        let new = || StringPass::new(heap, shape, options.all);
+        let new = || StringPass::new(heap, shape, &options.scope);
         let rows = StringPass::finish(heap.walk_contents("strings", control, new)?);
         let matched = matching(heap, &rows, pattern, control)?;
         let pairs = rows.iter().zip(matched);
@@ -171,6 +178,7 @@ pub fn find(
         .collect();
     Ok(FoundStrings {
         pattern: pattern.as_str().to_owned(),
+        set: options.scope.set(),
         rows,
         matches: matched.len() as u64,
         strings,
@@ -183,11 +191,12 @@ pub fn first(heap: &Heap, pattern: &Regex, options: &StringOptions, most: usize)
     let top = options.top.unwrap_or(usize::MAX);
     let mut found = FoundStrings {
         pattern: pattern.as_str().to_owned(),
+        set: options.scope.set(),
         rows: Vec::new(),
         matches: 0,
         strings: 0,
     };
-    for object in strings_of(heap, options.all).take(most) {
+    for object in strings_of(heap, &options.scope).take(most) {
         if found.rows.len() >= top {
             break;
         }
@@ -220,7 +229,12 @@ pub fn duplicates(
     options: &StringOptions,
     control: &Control<'_>,
 ) -> Result<Duplicates, HeapError> {
-    duplicates_of(heap, &texts(heap, options.all, control)?, options, control)
+    duplicates_of(
+        heap,
+        &texts(heap, &options.scope, control)?,
+        options,
+        control,
+    )
 }
 
 /// The bytes of each string: a shared array belongs to the first one.
@@ -293,7 +307,7 @@ pub(crate) fn duplicates_of(
         let question = Question {
             groups: rows.len(),
             keep: 5,
-            all: options.all,
+            scope: &options.scope.of_holders(),
             owners: None,
         };
         holders(heap, &wanted, &question, control)?
@@ -317,6 +331,7 @@ pub(crate) fn duplicates_of(
         })
         .collect();
     Ok(Duplicates {
+        set: options.scope.set(),
         strings: list.len() as u64,
         distinct,
         bytes: Bytes(bytes),

@@ -2,7 +2,8 @@
 //! 24 bytes per string and 16 per array. A search reads the arrays of strings in a second walk.
 
 use crate::objects::fields::class_named;
-use crate::sets::object_set::{ObjectSet, Place, chained, content_hash, counts};
+use crate::sets::object_set::{ObjectSet, Place, chained, content_hash};
+use crate::sets::scope::Scope;
 use heap_graph::{
     ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
 };
@@ -46,17 +47,21 @@ pub(crate) struct StringPass<'h> {
     heap: &'h Heap,
     columns: Columns<'h>,
     shape: Option<StringShape>,
-    all: bool,
+    scope: &'h Scope,
     rows: Vec<StringRow>,
 }
 
 impl<'h> StringPass<'h> {
-    pub(crate) fn new(heap: &'h Heap, shape: Option<StringShape>, all: bool) -> StringPass<'h> {
+    pub(crate) fn new(
+        heap: &'h Heap,
+        shape: Option<StringShape>,
+        scope: &'h Scope,
+    ) -> StringPass<'h> {
         StringPass {
             heap,
             columns: heap.columns(),
             shape,
-            all,
+            scope,
             rows: Vec::new(),
         }
     }
@@ -85,7 +90,7 @@ impl ContentVisitor for StringPass<'_> {
         let ids = self.heap.id_size();
         let array = shape.value.id(fields, ids);
         if let Some(array) = self.heap.find(array)
-            && counts(&self.columns, self.all, object)
+            && self.scope.has(&self.columns, object)
         {
             let coder = shape.coder.map_or(0, |c| c.bits(fields, ids) as i8);
             self.rows.push(StringRow {

@@ -2,7 +2,8 @@
 //! type. Fields of the JDK's own classes are left out, since no program can change them.
 
 use super::plan::{Plan, primitive_of};
-use crate::sets::object_set::{Place, counts};
+use crate::sets::object_set::Place;
+use crate::sets::scope::Scope;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Dominator, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -117,19 +118,24 @@ pub(super) struct BoxedPass<'a> {
     columns: Columns<'a>,
     plan: &'a Plan,
     fields: &'a FieldPlan,
-    all: bool,
+    scope: &'a Scope,
     held: Vec<Held>,
 }
 
 impl<'a> BoxedPass<'a> {
-    pub(super) fn new(heap: &'a Heap, plan: &'a Plan, fields: &'a FieldPlan, all: bool) -> Self {
+    pub(super) fn new(
+        heap: &'a Heap,
+        plan: &'a Plan,
+        fields: &'a FieldPlan,
+        scope: &'a Scope,
+    ) -> Self {
         let held = vec![Held::Nothing; fields.fields.len()];
         BoxedPass {
             heap,
             columns: heap.columns(),
             plan,
             fields,
-            all,
+            scope,
             held,
         }
     }
@@ -162,7 +168,7 @@ impl ContentVisitor for BoxedPass<'_> {
 
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
         let list = &self.fields.of_class[class.0 as usize];
-        if list.is_empty() || !counts(&self.columns, self.all, object) {
+        if list.is_empty() || !self.scope.has(&self.columns, object) {
             return;
         }
         for (place, number) in list {

@@ -7,7 +7,7 @@ use super::native::RawBuffer;
 use super::plan::Plan;
 use super::references::{RawReference, RawWeakEntry};
 use crate::objects::fields::lineage;
-use crate::sets::object_set::counts;
+use crate::sets::scope::Scope;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub(super) struct Census<'a> {
     sketch: &'a Sketch,
     /// Hashes that will be marked.
     marks: Vec<u64>,
-    all: bool,
+    scope: &'a Scope,
     /// Shallow size of everything that was examined.
     pub(super) shallow: u64,
     /// Per class: instances, and the bitwise or of all their field bytes.
@@ -65,7 +65,12 @@ pub(super) struct Census<'a> {
 }
 
 impl<'a> Census<'a> {
-    pub(super) fn new(heap: &'a Heap, plan: &'a Plan, sketch: &'a Sketch, all: bool) -> Census<'a> {
+    pub(super) fn new(
+        heap: &'a Heap,
+        plan: &'a Plan,
+        sketch: &'a Sketch,
+        scope: &'a Scope,
+    ) -> Census<'a> {
         let classes = heap.classes().len();
         Census {
             heap,
@@ -73,7 +78,7 @@ impl<'a> Census<'a> {
             plan,
             sketch,
             marks: Vec::with_capacity(AHEAD),
-            all,
+            scope,
             shallow: 0,
             masks: vec![(0, Vec::new()); classes],
             values: vec![Vec::new(); classes],
@@ -147,7 +152,7 @@ fn or(all: &mut Vec<u8>, one: &[u8]) {
 
 impl ContentVisitor for Census<'_> {
     fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
-        if !counts(&self.columns, self.all, object) {
+        if !self.scope.has(&self.columns, object) {
             return;
         }
         let ids = self.heap.id_size();
@@ -176,7 +181,7 @@ impl ContentVisitor for Census<'_> {
     }
 
     fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
-        if !counts(&self.columns, self.all, object) {
+        if !self.scope.has(&self.columns, object) {
             return;
         }
         let shallow = self.columns.shallow(object).0;
@@ -187,7 +192,7 @@ impl ContentVisitor for Census<'_> {
     }
 
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
-        if !counts(&self.columns, self.all, object) {
+        if !self.scope.has(&self.columns, object) {
             return;
         }
         let shallow = self.columns.shallow(object).0;

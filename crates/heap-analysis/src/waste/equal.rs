@@ -3,7 +3,8 @@
 
 use super::plan::Plan;
 use crate::objects::describe::Address;
-use crate::sets::object_set::{ObjectSet, chained, content_hash, counts};
+use crate::sets::object_set::{ObjectSet, chained, content_hash};
+use crate::sets::scope::Scope;
 use crate::strings::owned_bytes;
 use crate::strings::texts::Text;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx};
@@ -118,7 +119,7 @@ pub(super) struct EqualPass<'a> {
     candidates: Vec<(u64, ObjIdx, bool)>,
     /// Arrays that strings own are counted with the strings.
     texts: &'a ObjectSet,
-    all: bool,
+    scope: &'a Scope,
     arrays: Vec<(u64, ObjIdx)>,
     objects: Vec<(u64, ObjIdx)>,
 }
@@ -129,7 +130,7 @@ impl<'a> EqualPass<'a> {
         plan: &'a Plan,
         sketch: &'a Sketch,
         texts: &'a ObjectSet,
-        all: bool,
+        scope: &'a Scope,
     ) -> EqualPass<'a> {
         EqualPass {
             columns: heap.columns(),
@@ -137,7 +138,7 @@ impl<'a> EqualPass<'a> {
             sketch,
             candidates: Vec::with_capacity(AHEAD),
             texts,
-            all,
+            scope,
             arrays: Vec::new(),
             objects: Vec::new(),
         }
@@ -155,7 +156,7 @@ impl<'a> EqualPass<'a> {
         let sketch = self.sketch;
         sketch.touch(&sketch.twice, self.candidates.iter().map(|c| &c.0));
         for (hash, object, is_array) in self.candidates.drain(..) {
-            if sketch.met_twice(hash) && counts(&self.columns, self.all, object) {
+            if sketch.met_twice(hash) && self.scope.has(&self.columns, object) {
                 let list = match is_array {
                     true => &mut self.arrays,
                     false => &mut self.objects,

@@ -28,6 +28,7 @@ pub use sites::WasteSite;
 use crate::collections::stats::{self as stats, Collections, FillPass, FindPass, Summing};
 use crate::collections::table::{CollectionTable, shapes};
 use crate::sets::object_set::{Both, ObjectSet, chained, unzip};
+use crate::sets::scope::Scope;
 use crate::strings::holders::{Owners, Question, Wanted, holders};
 use crate::strings::texts::{HashPass, StringPass, StringShape};
 use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, shared_texts};
@@ -44,8 +45,8 @@ use std::cmp::Reverse;
 /// What to examine.
 #[derive(Clone, Debug)]
 pub struct WasteOptions {
-    /// Include unreachable objects.
-    pub all: bool,
+    /// The objects that count.
+    pub scope: Scope,
     /// The most rows per table.
     pub top: Option<usize>,
     /// Name the fields that hold the copies (the third walk).
@@ -59,7 +60,7 @@ pub struct WasteOptions {
 impl Default for WasteOptions {
     fn default() -> Self {
         WasteOptions {
-            all: false,
+            scope: Scope::default(),
             top: Some(20),
             holders: true,
             sites: false,
@@ -82,6 +83,9 @@ pub struct WasteKind {
 /// Memory that the program could save, by kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waste {
+    /// The set whose objects were examined; absent if it was the whole heap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// Sum of the shallow sizes of the objects that were examined.
     pub shallow: Bytes,
     /// All kinds, those with the largest savings first.
@@ -124,15 +128,15 @@ pub fn waste(
     options: &WasteOptions,
     control: &Control<'_>,
 ) -> Result<Waste, HeapError> {
-    let all = options.all;
+    let scope = &options.scope;
     let shapes = shapes(heap, &options.table);
     let shape = StringShape::of(heap);
     let plan = Plan::new(heap, &options.table);
     let sketch = Sketch::new(heap.len());
     let walked = heap.walk_contents("objects", control, || {
-        let strings = Both(StringPass::new(heap, shape, all), HashPass::default());
-        let collections = FindPass::new(heap, &shapes, all);
-        let census = Census::new(heap, &plan, &sketch, all);
+        let strings = Both(StringPass::new(heap, shape, scope), HashPass::default());
+        let collections = FindPass::new(heap, &shapes, scope);
+        let census = Census::new(heap, &plan, &sketch, scope);
         Both(strings, Both(collections, census))
     })?;
     let (strings, walked) = unzip(walked);
@@ -140,7 +144,7 @@ pub fn waste(
     let (strings, hashes) = unzip(strings);
     let texts = match shape {
         Some(_) => HashPass::finish(heap, hashes, StringPass::finish(strings), control)?,
-        None => shared_texts(heap, all),
+        None => shared_texts(heap, scope),
     };
     let found = FindPass::finish(found);
     let census = Census::merge(heap, &plan, census);
@@ -150,8 +154,8 @@ pub fn waste(
     let field_plan = FieldPlan::new(heap);
     let walked = heap.walk_contents("equal objects", control, || {
         let fill = FillPass::new(heap, &fills);
-        let equal = EqualPass::new(heap, &plan, &sketch, &string_arrays, all);
-        let boxed = BoxedPass::new(heap, &plan, &field_plan, all);
+        let equal = EqualPass::new(heap, &plan, &sketch, &string_arrays, scope);
+        let boxed = BoxedPass::new(heap, &plan, &field_plan, scope);
         Both(fill, Both(equal, boxed))
     })?;
     let (filled, walked) = unzip(walked);
@@ -171,7 +175,7 @@ pub fn waste(
         }
     });
     let text_options = StringOptions {
-        all,
+        scope: scope.clone(),
         top: options.top,
         holders: false,
     };
@@ -208,10 +212,15 @@ pub fn waste(
     };
     let (zero_fields, zero_bytes, omitted_fields) = census.zero_fields(heap, options.top);
     let mut answer = Waste {
+        set: scope.set(),
         shallow: Bytes(census.shallow),
         kinds: Vec::new(),
         holders,
-        strings,
+        strings: Duplicates {
+            // It is stated once.
+            set: None,
+            ..strings
+        },
         arrays: arrays.answer,
         objects: objects.answer,
         collections,
@@ -250,7 +259,7 @@ fn who_holds(
     let question = Question {
         groups: 1,
         keep: options.top.unwrap_or(usize::MAX),
-        all: options.all,
+        scope: &options.scope.of_holders(),
         owners: Some(&Owners {
             arrays: fills,
             classes,

@@ -14,6 +14,7 @@ use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::leaks::LeakOptions;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
+use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::selection::Selection;
 use heap_analysis::sets::set::members;
 use heap_analysis::sets::spec::{SetError, SetSpec};
@@ -32,6 +33,7 @@ use heap_analysis::{
 use heap_graph::ObjIdx;
 use serde::Serialize;
 use serde_json::Value as Json;
+use std::sync::Arc;
 
 /// The functions, with the arguments marked `@`.
 const SET_MEMBERS: &str = "id:object class:text shallow:int retained:int @set:text @all:int";
@@ -54,11 +56,11 @@ const SUSPECTS: &str = "kind:text class:text object:object value:text retained:i
                         instances:int accumulation_point:object holder:text @threshold:real \
                         @deep:int";
 const DUPLICATE_STRINGS: &str =
-    "text:text length:int count:int bytes:int wasted:int example:object @all:int";
+    "text:text length:int count:int bytes:int wasted:int example:object @all:int @set:text";
 const COLLECTIONS: &str = "class:text kind:text objects:int bytes:int elements:int empty:int \
                            empty_bytes:int single:int unused:int collided:int largest:object \
-                           largest_size:int @all:int";
-const WASTE: &str = "kind:text objects:int wasted:int @all:int";
+                           largest_size:int @all:int @set:text";
+const WASTE: &str = "kind:text objects:int wasted:int @all:int @set:text";
 const LOADERS: &str = "loader:text object:object classes:int objects:int shallow:int \
                        retained:int loader_retained:int unreachable:int";
 const DUPLICATE_CLASSES: &str = "class:text count:int objects:int loaders:text";
@@ -249,6 +251,19 @@ fn given_set(
     let resolved = resolve(env, &spec)?;
     let found = members(&env.heap, &resolved, all).map_err(wrong)?;
     Ok(Some((spec, found)))
+}
+
+/// The objects that an analysis examines: a set, or with `all` all objects.
+fn scope(list: &str, env: &Env, scan: &Scan) -> Result<Scope, QueryError> {
+    let all = given_flag(list, scan, "all");
+    let set = given_set(env, list, scan, all)?;
+    Ok(match set {
+        Some((spec, set)) => Scope::Set {
+            name: spec.to_string(),
+            objects: Arc::new(set),
+        },
+        None => Scope::of_all(all),
+    })
 }
 
 /// Builds the table of referrers, which takes one pass over the dump, under the query's limits.
@@ -488,7 +503,7 @@ fn suspect_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 fn duplicate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let options = StringOptions {
-        all: given_flag(DUPLICATE_STRINGS, scan, "all"),
+        scope: scope(DUPLICATE_STRINGS, env, scan)?,
         top: None,
         holders: false,
     };
@@ -501,7 +516,7 @@ fn duplicate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 fn collection_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let table = CollectionTable::built_in();
     let options = CollectionOptions {
-        all: given_flag(COLLECTIONS, scan, "all"),
+        scope: scope(COLLECTIONS, env, scan)?,
         top: None,
     };
     let found = env
@@ -512,7 +527,7 @@ fn collection_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 
 fn waste_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let options = WasteOptions {
-        all: given_flag(WASTE, scan, "all"),
+        scope: scope(WASTE, env, scan)?,
         ..WasteOptions::default()
     };
     let found = env

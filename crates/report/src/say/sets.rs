@@ -36,6 +36,14 @@ impl Say for Objects {
     }
 }
 
+/// Begins an answer about a set with its name; nothing for the whole heap.
+pub(super) fn of_set(set: Option<&str>) -> Doc {
+    match set {
+        Some(set) => Doc::new().text([Span::from("Only objects of "), Span::Value(set.to_owned())]),
+        None => Doc::new(),
+    }
+}
+
 /// The object, or the values of its fields if it has no value of its own.
 fn member_spans(member: &Member) -> Vec<Span> {
     let mut spans = object_spans(&member.object);

@@ -1,6 +1,7 @@
 //! Strings and properties.
 
 use super::Say;
+use super::sets::of_set;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use heap_analysis::strings::{Duplicates, FoundStrings};
 use heap_analysis::tables::properties::{Properties, Property};
@@ -18,7 +19,7 @@ impl Say for FoundStrings {
             ]);
         }
         table.omitted = self.matches - self.rows.len() as u64;
-        Doc::new()
+        of_set(self.set.as_deref())
             .text([
                 Span::Count(self.matches),
                 Span::from(" of "),
@@ -62,7 +63,7 @@ impl Say for Duplicates {
             table.row(cells);
         }
         table.omitted = self.omitted_rows;
-        Doc::new()
+        of_set(self.set.as_deref())
             .text([
                 Span::Count(self.strings),
                 Span::from(" strings, "),

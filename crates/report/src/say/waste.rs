@@ -1,6 +1,7 @@
 //! Memory that could be saved.
 
 use super::Say;
+use super::sets::of_set;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use heap_analysis::collections::stats::Collections;
 use heap_analysis::waste::{BufferOrigin, Equals, Waste};
@@ -80,6 +81,7 @@ impl Say for Waste {
         }
         let mut doc = Doc::new()
             .heading("What could be saved")
+            .append(of_set(self.set.as_deref()))
             .table(kinds)
             .note([Span::from(
                 "The kinds overlap: an array of zeros can be a copy of another one.",
@@ -360,7 +362,7 @@ impl Say for Collections {
             ]);
         }
         table.omitted = self.omitted_rows;
-        Doc::new()
+        of_set(self.set.as_deref())
             .text([
                 Span::Count(self.objects),
                 Span::from(" collections take "),

@@ -156,6 +156,7 @@ const ALL: Parameter = of(
     Some("--all!"),
 );
 const SET: Parameter = of("set", Kind::Needed, SETS, Some(""));
+const PART: Parameter = of("set", Kind::Text, SETS, Some("--set"));
 const OFFSET: Parameter = of(
     "offset",
     Kind::Number(0, 0, MOST),
@@ -443,6 +444,7 @@ pub const VIEWS: &[View] = &[
                 Some("--find")
             ),
             of("all", Kind::Flag, "Include unreachable objects.", None),
+            PART,
             limit(100, None),
         ]
     ),
@@ -460,6 +462,7 @@ pub const VIEWS: &[View] = &[
                 None
             ),
             of("all", Kind::Flag, "Include unreachable objects.", None),
+            PART,
         ]
     ),
     view!(
@@ -470,6 +473,7 @@ pub const VIEWS: &[View] = &[
         [
             limit(100, LIMIT),
             of("all", Kind::Flag, "Include unreachable objects.", None),
+            PART,
         ]
     ),
     view!(
@@ -480,6 +484,7 @@ pub const VIEWS: &[View] = &[
         [
             limit(20, LIMIT),
             of("all", Kind::Flag, "Include unreachable objects.", None),
+            PART,
         ]
     ),
     view!(

@@ -99,7 +99,12 @@ pub(super) fn of(view: &str, p: &Params) -> Vec<ShownQuery> {
 
 /// The views of parts of the heap.
 fn of_parts(view: &str, p: &Params) -> Vec<ShownQuery> {
-    let all = if p.flag("all") { "(1)" } else { "" };
+    let all = u8::from(p.flag("all"));
+    let arguments = match p.get("set") {
+        Some(_) => format!("({all}, {})", get(p, "set")),
+        None if all == 1 => "(1)".to_owned(),
+        None => String::new(),
+    };
     match view {
         "roots" => vec![
             show(
@@ -131,7 +136,12 @@ fn of_parts(view: &str, p: &Params) -> Vec<ShownQuery> {
             "Strings",
             &format!(
                 "select id, value, shallow, retained from strings\nwhere {}value regexp {} limit {}",
-                if p.flag("all") { "" } else { "reachable and " },
+                match p.get("set") {
+                    Some(_) =>
+                        format!("id in (select id from set_members({})) and ", get(p, "set")),
+                    None if p.flag("all") => String::new(),
+                    None => "reachable and ".to_owned(),
+                },
                 quoted(p.get("find").unwrap_or_default()),
                 limit(p, ROWS)
             ),
@@ -139,17 +149,20 @@ fn of_parts(view: &str, p: &Params) -> Vec<ShownQuery> {
         "duplicate_strings" => vec![show(
             "Equal strings",
             &format!(
-                "select text, length, count, bytes, wasted, example from duplicate_strings{all} limit {}",
+                "select text, length, count, bytes, wasted, example from duplicate_strings{arguments} limit {}",
                 limit(p, ROWS)
             ),
         )],
         "collections" => vec![show(
             "By class",
-            &format!("select * from collections{all} limit {}", limit(p, ROWS)),
+            &format!(
+                "select * from collections{arguments} limit {}",
+                limit(p, ROWS)
+            ),
         )],
         "waste" => vec![show(
             "Kinds",
-            &format!("select kind, objects, wasted from waste{all}"),
+            &format!("select kind, objects, wasted from waste{arguments}"),
         )],
         "loaders" => vec![
             show(

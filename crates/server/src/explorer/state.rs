@@ -48,7 +48,7 @@ pub struct State {
 
 /// A set with its sums.
 pub(super) struct Chosen {
-    pub(super) objects: Selection,
+    pub(super) objects: Arc<Selection>,
     pub(super) total: Total,
 }
 

@@ -10,6 +10,7 @@ use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::compare::diff::{DiffOptions, diff};
 use heap_analysis::sets::members;
+use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::selection::Selection;
 use heap_analysis::sets::set;
 use heap_analysis::sets::spec::SetSpec;
@@ -182,19 +183,19 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         say(
             heap,
             f,
-            &strings::find(heap, &pattern, &string_options(p)?, &e.control())?,
+            &strings::find(heap, &pattern, &string_options(e, heap, p)?, &e.control())?,
         )
     }),
     ("duplicate_strings", |e, p, f| {
-        let mut options = string_options(p)?;
-        options.holders = p.flag("holders");
         let heap = e.heap()?;
+        let mut options = string_options(e, heap, p)?;
+        options.holders = p.flag("holders");
         say(heap, f, &strings::duplicates(heap, &options, &e.control())?)
     }),
     ("collections", |e, p, f| {
         let heap = e.heap()?;
         let options = CollectionOptions {
-            all: p.flag("all"),
+            scope: scope(e, heap, p)?,
             top: Some(p.limit(ROWS)?),
         };
         let table = CollectionTable::built_in();
@@ -203,7 +204,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
     ("waste", |e, p, f| {
         let heap = e.heap()?;
         let options = waste::WasteOptions {
-            all: p.flag("all"),
+            scope: scope(e, heap, p)?,
             top: Some(p.limit(20)?),
             ..waste::WasteOptions::default()
         };
@@ -357,7 +358,10 @@ fn first_strings(e: &Explorer, params: &Params, most: usize) -> Result<Option<Wr
     let Some(pattern) = params.regex("find")? else {
         return Ok(None);
     };
-    let found = strings::first(heap, &pattern, &string_options(params)?, most);
+    if params.get("set").is_some() {
+        return Ok(None);
+    }
+    let found = strings::first(heap, &pattern, &string_options(e, heap, params)?, most);
     say(heap, Form::Json, &found).map(Some)
 }
 
@@ -487,9 +491,13 @@ fn say<T: Say>(heap: &Heap, form: Form, answer: &T) -> Result<Written, Fault> {
     Ok(Written::new(form, answer, &Provenance::of(heap.summary())))
 }
 
-fn string_options(params: &Params) -> Result<strings::StringOptions, Fault> {
+fn string_options(
+    e: &Explorer,
+    heap: &Heap,
+    params: &Params,
+) -> Result<strings::StringOptions, Fault> {
     Ok(strings::StringOptions {
-        all: params.flag("all"),
+        scope: scope(e, heap, params)?,
         top: Some(params.limit(ROWS)?),
         holders: false,
     })
@@ -565,9 +573,22 @@ fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Ch
         let objects = set::members(heap, &resolved, all)?;
         let total = members::total(heap, &objects);
         let size = objects.memory();
+        let objects = Arc::new(objects);
         Ok::<_, Fault>((Chosen { objects, total }, size))
     })?;
     Ok((spec, chosen))
+}
+
+/// The objects that a view examines: a set, or with `all` all objects.
+fn scope(e: &Explorer, heap: &Heap, params: &Params) -> Result<Scope, Fault> {
+    if params.get("set").is_none() {
+        return Ok(Scope::of_all(params.flag("all")));
+    }
+    let (spec, set) = chosen(e, heap, params)?;
+    Ok(Scope::Set {
+        name: spec.to_string(),
+        objects: Arc::clone(&set.objects),
+    })
 }
 
 fn objects_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
