@@ -36,6 +36,11 @@ impl Head {
         RecordTag::from_u8(self.tag)
     }
 
+    /// A heap record of length 0 before the end of the file.
+    fn is_empty_heap(&self, file: u64) -> bool {
+        self.known().is_some_and(RecordTag::is_heap) && self.length == 0 && self.end() < file
+    }
+
     /// A known tag with a length that this tag can have and that the file has.
     pub(crate) fn is_sound(&self, data: &[u8], ids: IdSize) -> bool {
         let Some(tag) = self.known() else {
@@ -70,8 +75,7 @@ pub(crate) fn chain_is_plausible(
             return false;
         }
         if tag.is_heap() {
-            return (head.length == 0 && step == 0 && head.end() < data.len() as u64)
-                || heap_chain_is_plausible(data, ids, head.body(), head.end(), known_class);
+            return heap_chain_is_plausible(data, ids, head.body(), head.end(), known_class);
         }
         if head.end() > data.len() as u64 {
             return false;
@@ -234,7 +238,11 @@ pub(crate) fn true_heap_end(
         let byte = data[at as usize];
         let top = RecordTag::from_u8(byte).is_some();
         let both = top && HeapTag::from_u8(byte).is_some();
-        if top && (!both || at > head.body()) && chain_is_plausible(data, ids, at, known_class) {
+        // The length of a heap record may have overflowed to 0. After damage that does not count, because a tag before
+        // some zeros is too easily found in arbitrary bytes.
+        let next = || !damaged && Head::read(data, at).is_some_and(|h| h.is_empty_heap(len));
+        let chain = || chain_is_plausible(data, ids, at, known_class);
+        if top && (!both || at > head.body()) && (next() || chain()) {
             break;
         }
         match walk(data, ids, at, at + 1, len, &mut Nothing) {
