@@ -10,6 +10,7 @@ mod claims;
 mod collectors_agent;
 mod corpus;
 mod events;
+mod extracting;
 mod first_screen;
 mod flames;
 mod fleet;

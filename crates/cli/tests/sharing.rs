@@ -1,4 +1,4 @@
-//! `redact`, `secrets` and `extract`: what may leave the house.
+//! `redact` and `secrets`: what may leave the house.
 
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output};
 use testkit::corpus::workspace;
-use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
+use testkit::dump::{Elements, Heap as Builder, IdSize, Root};
 use testkit::jvm::{FreshDump, NO_JDK, jdks, newest_compiler};
 
 fn tenure(folder: &Path, args: &[&str]) -> Output {
@@ -384,102 +384,36 @@ fn secrets_are_found_by_form_and_by_name() {
     );
 }
 
-/// Lists of nodes and a shared tail: `a` retains four objects, and no list retains the tail.
-fn lists(ids: IdSize) -> (Vec<u8>, [u64; 3]) {
-    let mut heap = Builder::new(ids).segments_of(128);
-    let object = heap.java_lang_object();
-    let node = heap.class(
-        "Node",
-        object,
-        &[("next", Type::Object), ("data", Type::Object)],
-    );
-    let make = |heap: &mut Builder, next, n: u8| {
-        let data = heap.primitive_array(Elements::Byte(vec![n; 20]));
-        heap.instance(node, &[Value::Object(next), Value::Object(data)])
-    };
-    let tail = make(&mut heap, 0, 1);
-    let second = make(&mut heap, tail, 2);
-    let a = make(&mut heap, second, 3);
-    let b = make(&mut heap, tail, 4);
-    for id in [a, b] {
-        heap.root(Root::JniGlobal { reference: 1 }, id);
-    }
-    heap.root(Root::StickyClass, node);
-    (heap.bytes(), [a, second, tail])
-}
-
+/// Texts that begin with other characters, are Latin-1, or are longer than what is searched at a time.
 #[test]
-fn a_part_of_a_dump_is_a_dump() {
-    for ids in IdSize::ALL {
-        let dir = tempfile::tempdir().expect("a folder");
-        let at = dir.path();
-        let (bytes, [a, second, tail]) = lists(ids);
-        fs::write(at.join("heap.hprof"), bytes).expect("the dump");
-        let id = format!("{a:#x}");
-        run(
-            at,
-            &["extract", "heap.hprof", "part.hprof", "--object", &id, "-q"],
-            0,
-        );
-        assert_eq!(
-            json(at, &["validate", "--json", "part.hprof"], 0)["whole"],
-            true
-        );
-        let summary = json(at, &["summary", "--json", "part.hprof"], 0);
-        // Two nodes with their arrays; the shared tail is not theirs.
-        assert_eq!(summary["objects"]["instances"], 2);
-        assert_eq!(summary["objects"]["primitive_arrays"], 2);
-        assert_eq!(summary["reachable"]["objects"], summary["objects"]["total"]);
-        let retained =
-            |file, id: &str| json(at, &["object", file, id, "--json"], 0)["retained"].clone();
-        assert_eq!(retained("part.hprof", &id), retained("heap.hprof", &id));
-        let inside = format!("{second:#x}");
-        let next = json(at, &["object", "part.hprof", &inside, "--json"], 0);
-        assert_eq!(next["slots"][0]["value"], "null", "{next}");
-        // The very objects alone, from a list; then what is not there.
-        fs::write(at.join("ids.txt"), format!("{id} a\n{tail:#x}\n")).expect("a list");
-        run(
-            at,
-            &[
-                "extract",
-                "heap.hprof",
-                "two.hprof",
-                "--ids",
-                "ids.txt",
-                "--only",
-                "-q",
-            ],
-            0,
-        );
-        let two = json(at, &["summary", "--json", "two.hprof"], 0);
-        assert_eq!(
-            (
-                &two["objects"]["instances"],
-                &two["objects"]["primitive_arrays"]
-            ),
-            (&2.into(), &0.into())
-        );
-        // A table with titles and the line ends of Windows is such a list, and other lines are errors.
-        let ids = ["extract", "heap.hprof", "-", "--ids", "ids.txt", "-q"];
-        let code = |text: &str| {
-            fs::write(at.join("ids.txt"), text).expect("a list");
-            let out = tenure(at, &ids);
-            let printed = String::from_utf8_lossy(&out.stderr).into_owned();
-            (out.status.code(), printed)
-        };
-        let table = format!("object,class\r\n{id},Node\r\n\r\n# no id\r\n{tail:#x}\r\n");
-        assert_eq!(code(&table), (Some(0), String::new()));
-        let (status, printed) = code(&format!("{id}\nNode\n"));
-        assert_eq!(status, Some(2), "{printed}");
-        assert!(printed.contains("ids.txt, line 2: Node: "), "{printed}");
-        run(
-            at,
-            &["extract", "heap.hprof", "none.hprof", "--object", "0x9"],
-            1,
-        );
-        run(at, &["extract", "heap.hprof", "none.hprof"], 2);
-        assert!(!at.join("none.hprof").exists());
+fn secrets_are_found_in_every_encoding_and_at_every_place() {
+    let mut heap = Builder::new(IdSize::Eight);
+    heap.java_lang_object();
+    let far = format!("{} AKIAIOSFODNN7FARAWAY {0}", "x".repeat(1_500_000));
+    let across = format!("{} AKIAIOSFODNN7ACROSS1 x", "y".repeat((1 << 20) - 10));
+    let texts = [
+        "\u{201c}AKIAIOSFODNN7QUOTED1\u{201d}",
+        "\u{65e5}\u{672c} AKIAIOSFODNN7WIDE111",
+        "h\u{e9} AKIAIOSFODNN7LATIN11",
+        &far,
+        &across,
+    ];
+    for text in texts {
+        let string = heap.string(text);
+        heap.root(Root::JniGlobal { reference: 1 }, string);
     }
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("a.hprof"), heap.bytes()).expect("the dump");
+    let found = json(dir.path(), &["secrets", "--json", "--show", "a.hprof"], 1);
+    let rows = found["found"].as_array().expect("rows");
+    let mut got: Vec<&str> = rows.iter().filter_map(|r| r["text"].as_str()).collect();
+    got.sort_unstable();
+    let ends = ["ACROSS1", "FARAWAY", "LATIN11", "QUOTED1", "WIDE111"];
+    assert_eq!(
+        got,
+        ends.map(|end| format!("AKIAIOSFODNN7{end}")),
+        "{found}"
+    );
 }
 
 /// A dump with texts; the offset of the length of its first text.

@@ -3,7 +3,7 @@
 //!
 //! One walk over the arrays of bytes and chars, whatever owns them: a password in a `char[]` counts,
 //! and one in a StringBuilder too. One walk over the instances for names of fields, and a third one
-//! for the entries of maps. Texts are cut to their first megabyte.
+//! for the entries of maps. Long texts are searched in pieces that overlap.
 //!
 //! In a dump that `tenure redact` wrote, the fields with the names of secrets have tokens. Most of the longer texts of such
 //! a dump are tokens, and a text that may be one is counted instead of listed; one that `--keep` left readable is listed.
@@ -24,8 +24,12 @@ use thiserror::Error;
 
 const BUILT_IN: &str = include_str!("secrets.toml");
 
-/// Longest text that is searched, in bytes.
-const LONGEST: usize = 1 << 20;
+/// How many bytes of a long text are searched at a time, and how many of them once more with the next ones.
+const PIECE: usize = 1 << 20;
+const OVERLAP: usize = 1 << 12;
+
+/// How many ASCII characters make an array of bytes UTF-16 text.
+const WIDE: usize = 8;
 
 /// Dumps with fewer long texts are not taken for redacted ones.
 const LEAST_TOKENS: u64 = 100;
@@ -293,36 +297,50 @@ impl ContentVisitor for TextPass<'_> {
     const INSTANCES: bool = false;
     const OBJECT_ARRAYS: bool = false;
 
-    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, _: u32, data: &[u8]) {
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, _: u32, all: &[u8]) {
         if !matches!(element, BasicType::Byte | BasicType::Char)
-            || data.len() < 8
+            || all.len() < 8
             || !self.scope.has(&self.columns, object)
         {
             return;
         }
         self.searched += 1;
-        let data = &data[..data.len().min(LONGEST)];
+        let data = &all[..all.len().min(PIECE)];
         if has_letters(element, data) && data.iter().any(|b| *b != 0) {
             match is_like_token(element, data) {
                 true => self.tokens += 1,
                 false => self.texts += 1,
             }
         }
-        // A byte array may be Latin-1 or UTF-8 text, or a string of UTF-16 units.
-        let wide = element == BasicType::Byte && data.len() >= 16 && data[1] == 0 && data[3] == 0;
-        let text = if wide {
-            string_text(element, Some(1), data)
-        } else if element == BasicType::Byte {
-            Some(String::from_utf8_lossy(data).into_owned())
-        } else {
-            string_text(element, None, data)
-        };
-        let Some(text) = text else { return };
-        for (rule, part) in self.rules.matching(&text) {
-            let name = self.rules.rules[rule].name.clone();
-            self.hits.push((object, name, part.to_owned()));
+        for piece in pieces(all) {
+            for text in texts_of(element, piece) {
+                for (rule, part) in self.rules.matching(&text) {
+                    let name = self.rules.rules[rule].name.clone();
+                    self.hits.push((object, name, part.to_owned()));
+                }
+            }
         }
     }
+}
+
+/// The pieces of a long text.
+fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let begins = (0..data.len().saturating_sub(OVERLAP).max(1)).step_by(PIECE - OVERLAP);
+    begins.map(|from| &data[from..data.len().min(from + PIECE)])
+}
+
+/// What the bytes may say. Bytes are text in UTF-8 or else Latin-1; with the high bytes of ASCII characters, in UTF-16,
+/// too.
+fn texts_of(element: BasicType, data: &[u8]) -> Vec<String> {
+    if element != BasicType::Byte {
+        return string_text(element, None, data).into_iter().collect();
+    }
+    let latin = || data.iter().map(|byte| char::from(*byte)).collect();
+    let narrow = std::str::from_utf8(data).map_or_else(|_| latin(), str::to_owned);
+    let high = data.iter().skip(1).step_by(2);
+    let is_wide = high.filter(|byte| **byte == 0).take(WIDE).count() == WIDE;
+    let wide = is_wide.then(|| string_text(element, Some(1), data));
+    std::iter::once(narrow).chain(wide.flatten()).collect()
 }
 
 /// Instances with a field that has the name of a secret, and entries of maps with such a key.
