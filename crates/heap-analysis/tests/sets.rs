@@ -454,3 +454,31 @@ fn what_is_found_of_a_set_in_part_is_in_the_whole_of_it() {
         "a small heap is not asked in part"
     );
 }
+
+/// With strong references only, the referent of a weak reference is unreachable: no set has it unless it is requested.
+#[test]
+fn what_a_weak_reference_holds_is_in_no_set_of_reachable_objects() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let reference = heap.class(
+        "java.lang.ref.Reference",
+        object,
+        &[("referent", Type::Object)],
+    );
+    let weak = heap.class("java.lang.ref.WeakReference", reference, &[]);
+    let referent = heap.instance(object, &[]);
+    let holder = heap.instance(weak, &[Value::Object(referent)]);
+    heap.root(Root::JniGlobal { reference: 1 }, holder);
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), heap.bytes()).expect("writing the dump");
+    let options = Options {
+        strength: heap_graph::Strength::Strong,
+        no_index: true,
+        ..Options::default()
+    };
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump");
+    let spec: SetSpec = "out:java.lang.ref.WeakReference".parse().expect("a set");
+    for (all, want) in [(false, 0), (true, 1)] {
+        assert_eq!(members_of(&heap, &spec, all).expect("members").len(), want);
+    }
+}

@@ -164,7 +164,7 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
             kept
         }
         SetSpec::In(set) => holders(heap, members(heap, set, all)?.iter(), counts)?,
-        SetSpec::Out(set) => referents(heap, members(heap, set, all)?.iter())?,
+        SetSpec::Out(set) => referents(heap, members(heap, set, all)?.iter(), counts)?,
         SetSpec::Dominated(set) => {
             let inner = members(heap, set, all)?;
             Selection::of(heap, inner.iter().flat_map(|o| heap.dominated(Some(o))))
@@ -248,7 +248,7 @@ pub fn some(
     let few = inner.iter().take(look.ask);
     Ok(Some(match spec {
         SetSpec::In(_) => holders(heap, few, |o| all || columns.is_reachable(*o))?,
-        SetSpec::Out(_) => referents(heap, few)?,
+        SetSpec::Out(_) => referents(heap, few, |o| all || columns.is_reachable(*o))?,
         SetSpec::Dominators(_) => dominators(heap, few),
         SetSpec::Dominated(_) => {
             let below = few.flat_map(|o| heap.dominated(Some(o)));
@@ -281,12 +281,19 @@ fn holders(
     Ok(found)
 }
 
-/// The objects that some objects refer to, except their classes.
-fn referents(heap: &Heap, objects: impl Iterator<Item = ObjIdx>) -> Result<Selection, SetError> {
+/// The objects that some objects refer to, except their classes. Those that count, and all of an object that does not
+/// count itself.
+fn referents(
+    heap: &Heap,
+    objects: impl Iterator<Item = ObjIdx>,
+    counts: impl Fn(&ObjIdx) -> bool,
+) -> Result<Selection, SetError> {
     let mut found = Selection::none(heap);
     for object in objects {
+        let is_garbage = !counts(&object);
         for reference in heap.outbound(object)? {
-            if reference.via != heap_graph::Via::Class {
+            let is_class = reference.via == heap_graph::Via::Class;
+            if !is_class && (is_garbage || counts(&reference.target)) {
                 found.insert(reference.target);
             }
         }
