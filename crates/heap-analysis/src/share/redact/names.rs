@@ -31,6 +31,7 @@ impl Words {
 struct ClassNames<'a> {
     packages: Words,
     classes: Words,
+    hidden: FxHashMap<String, usize>,
     except: &'a [String],
 }
 
@@ -54,11 +55,20 @@ impl ClassNames<'_> {
                 new.push('$');
             }
             // Numbers of anonymous classes and words of the JVM reveal nothing.
-            let word = word.split('+').next().unwrap_or_default();
+            let (word, hidden) = match word.split_once('+') {
+                Some((word, address)) => (word, Some(address)),
+                None => (word, None),
+            };
             if word.is_empty() || word == "Lambda" || word.bytes().all(|b| b.is_ascii_digit()) {
                 new.push_str(word);
             } else {
                 new.push_str(&self.classes.get('C', word));
+            }
+            // The addresses of hidden classes distinguish classes of the same name.
+            if let Some(address) = hidden {
+                let next = self.hidden.len() + 1;
+                let number = *self.hidden.entry(address.to_owned()).or_insert(next);
+                let _ = write!(new, "+0x{number:x}");
             }
         }
         new + dims
@@ -109,6 +119,7 @@ impl Names {
         let mut spell = ClassNames {
             packages: Words::default(),
             classes: Words::default(),
+            hidden: FxHashMap::default(),
             except,
         };
         let is_public = |class: u64| {
@@ -197,5 +208,24 @@ impl Names {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_classes_of_one_name_stay_apart() {
+        let mut names = ClassNames {
+            packages: Words::default(),
+            classes: Words::default(),
+            hidden: FxHashMap::default(),
+            except: &[],
+        };
+        let old = ["Shop$Hid+0x7c1", "Shop$Hid+0x7c2", "Shop$$Lambda+0x7c1"];
+        let new = old.map(|name| names.rename(name));
+        assert_eq!(new, ["C1$C2+0x1", "C1$C2+0x2", "C1$$Lambda+0x1"]);
+        assert_eq!(names.rename("Shop$Hid+0x7c2[]"), "C1$C2+0x2[]");
     }
 }
