@@ -214,6 +214,13 @@ impl Session {
         Ok(self.finish(&provenance))
     }
 
+    /// The files that a command reads, which it never overwrites: its own, and the mapping of names.
+    pub(crate) fn inputs<'a>(&'a self, own: impl IntoIterator<Item = &'a Path>) -> Vec<&'a Path> {
+        own.into_iter()
+            .chain(self.global.mapping.as_deref())
+            .collect()
+    }
+
     /// As [`answer`](Self::answer), and keeps the text beside the index: the same question gives it at once the next time.
     /// `question` is what the answer depends on besides the dump, the global options and the terminal; with a mapping of names nothing is kept.
     pub(crate) fn answer_once<T: Say>(

@@ -107,7 +107,7 @@ impl Args {
             }
         };
         let inputs = std::iter::once(&self.file).chain(&self.base);
-        let inputs: Vec<&Path> = inputs.map(PathBuf::as_path).collect();
+        let inputs = session.inputs(inputs.map(PathBuf::as_path));
         if output.as_os_str() == "-" {
             session.write(&bytes)?;
         } else {

@@ -72,22 +72,23 @@ impl Args {
         self.output.join(table).join(file)
     }
 
-    /// Writes a file in pieces.
+    /// Writes a file in pieces. It gets its name when all tables are written.
     fn write(
         &self,
         session: &Session,
         path: &Path,
         pieces: impl FnOnce(&mut dyn FnMut(&Table) -> Result<()>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<OutputFile> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
-        let mut file = OutputFile::create(path, session.global.force, &[&self.dump.file])?;
+        let inputs = session.inputs([&*self.dump.file]);
+        let mut file = OutputFile::create(path, session.global.force, &inputs)?;
         let buffered = BufWriter::with_capacity(1 << 18, &mut file);
         let mut out = TableWriter::new(self.form(), buffered);
         pieces(&mut |piece| Ok(out.write(piece)?))?;
         out.finish()?;
-        file.finish()
+        Ok(file)
     }
 
     /// Writes the tables.
@@ -110,29 +111,38 @@ impl Args {
             dump,
         };
         let heap = session.open(&self.dump.file)?;
+        let mut files = Vec::new();
         if self.format != Format::Neo4j {
             for table in session.with_control(|c| aggregates(&heap, &origin, c))? {
                 let path = self.path(table.name, &origin.dump);
-                self.write(session, &path, |write| write(&table))?;
+                files.push(self.write(session, &path, |write| write(&table))?);
             }
         }
         if self.objects || self.format == Format::Neo4j {
-            self.write_objects(session, &heap, &origin)?;
+            files.extend(self.write_objects(session, &heap, &origin)?);
         }
+        files.into_iter().try_for_each(OutputFile::finish)?;
         if !session.global.quiet {
             note(&format!("wrote {}", self.output.display()));
         }
         Ok(session.finish(&Provenance::of(heap.summary())))
     }
 
-    fn write_objects(&self, session: &Session, heap: &Heap, origin: &Origin) -> Result<()> {
+    fn write_objects(
+        &self,
+        session: &Session,
+        heap: &Heap,
+        origin: &Origin,
+    ) -> Result<[OutputFile; 2]> {
         let all = session.global.unreachable;
         let path = |table| self.path(table, &origin.dump);
-        self.write(session, &path("objects"), |write| {
-            objects(heap, origin, all, |piece| write(piece))
-        })?;
-        self.write(session, &path("references"), |write| {
-            references(heap, origin, all, |piece| write(piece))
-        })
+        Ok([
+            self.write(session, &path("objects"), |write| {
+                objects(heap, origin, all, |piece| write(piece))
+            })?,
+            self.write(session, &path("references"), |write| {
+                references(heap, origin, all, |piece| write(piece))
+            })?,
+        ])
     }
 }

@@ -3,12 +3,13 @@
 use super::target::{find_classes, find_object, parse_id};
 use crate::Outcome;
 use crate::dump_output::{DumpOutput, finish, source};
-use crate::exit::{NotFound, Usage};
+use crate::exit::{Exit, NotFound, Usage};
 use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::share::extract::Extract;
 use heap_graph::{Heap, ObjIdx};
+use report::Provenance;
 use report::units::plural;
 use std::io::Read;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub struct Args {
     /// All objects of this class
     #[arg(long, value_name = "CLASS")]
     class: Vec<String>,
-    /// The object ids in this file, the first word of each line after a line of titles, lines that begin with `#` left out; `-` is standard input
+    /// The object ids in this file: the first `0x...` of each line, otherwise its first word, after a line of titles, lines that begin with `#` left out; `-` is standard input
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     ids: Option<PathBuf>,
     /// Only these objects, without those they retain
@@ -58,12 +59,16 @@ impl Args {
             } else {
                 text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             }
-            for (line, number) in text.lines().zip(1..) {
-                let mut words = line.trim().split([' ', '\t', ',', ';']);
-                let word = words.next().unwrap_or_default();
+            for (number, row) in rows(&text) {
+                let mut words = row.split(|c: char| c.is_whitespace() || ",;\"".contains(c));
+                let is_marked = |word: &str| word.starts_with("0x") || word.starts_with('@');
+                let first = words.clone().find(|word| !word.is_empty());
+                let Some(word) = words.find(|word| is_marked(word)).or(first) else {
+                    continue;
+                };
                 // Tables of ids, such as the CSV of `tenure objects`, have a line of titles.
                 let is_title = number == 1 && parse_id(word).is_err();
-                if word.is_empty() || word.starts_with('#') || is_title {
+                if row.starts_with('#') || is_title {
                     continue;
                 }
                 let found = id(word);
@@ -84,7 +89,9 @@ impl Args {
             return Err(Usage(what.to_owned()).into());
         }
         let force = session.global.force;
-        let mut out = DumpOutput::create(&self.output, force, &[&self.input])?;
+        let inputs = std::iter::once(&self.input).chain(&self.ids);
+        let inputs = session.inputs(inputs.map(PathBuf::as_path));
+        let mut out = DumpOutput::create(&self.output, force, &inputs)?;
         let heap = session.open(&self.input)?;
         let objects = self.objects(&heap)?;
         if objects.is_empty() {
@@ -102,6 +109,31 @@ impl Args {
                 plural(extract.objects(), "object", "objects")
             ));
         }
-        finish(session, &source, done)
+        // The analysis finds more damage than the writing of records.
+        match session.finish(&Provenance::of(heap.summary())) {
+            Exit::Ok => finish(session, &source, done),
+            exit => Ok(exit),
+        }
     }
+}
+
+/// The rows of a text with the numbers of their first lines. As in CSV, a text in quotation marks may have several lines.
+fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = text;
+    let mut line = 1;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut is_quoted = false;
+        let end = rest.find(|c| {
+            is_quoted ^= c == '"';
+            c == '\n' && !is_quoted
+        });
+        let (row, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        let number = line;
+        line += row.matches('\n').count();
+        rest = after;
+        Some((number, row.trim()))
+    })
 }

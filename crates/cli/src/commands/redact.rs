@@ -80,14 +80,17 @@ impl Args {
     /// Writes the dump and verifies it.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (input, force) = (&*self.input, session.global.force);
+        let inputs = std::iter::once(input).chain(self.key_file.as_deref());
+        let mut inputs = session.inputs(inputs);
         // What is sent on is verified before, so that it is a file first.
         let is_stdout = self.output.as_os_str() == "-";
         let mut out = match is_stdout {
             true => DumpOutput::create_for_stdout()?,
-            false => DumpOutput::create_with_part(&self.output, force, &[input])?,
+            false => DumpOutput::create_with_part(&self.output, force, &inputs)?,
         };
         let map = self.rename.as_deref();
-        let map = map.map(|map| OutputFile::create(map, force, &[input, &self.output]));
+        inputs.push(&self.output);
+        let map = map.map(|map| OutputFile::create(map, force, &inputs));
         let map = map.transpose()?;
         let rename_except = self.rename.as_ref().map(|_| {
             let platform = PLATFORM.iter().map(|p| (*p).to_owned());

@@ -91,7 +91,8 @@ impl Args {
             true => None,
             false => {
                 let force = session.global.force;
-                Some(OutputFile::create(&output, force, &[&self.dump.file])?)
+                let inputs = session.inputs([&*self.dump.file]);
+                Some(OutputFile::create(&output, force, &inputs)?)
             }
         };
         let heap = session.open(&self.dump.file)?;

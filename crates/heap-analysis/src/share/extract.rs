@@ -229,10 +229,15 @@ impl Rewriter for Extract<'_> {
     }
 
     fn tail(&self, out: &mut Vec<u8>) {
-        for top in &self.tops {
+        let tops = self.tops.iter().map(|top| (HeapTag::RootUnknown, *top));
+        // As roots, the classes that are written besides the part are not retained by its objects.
+        let classes = self.heap.classes().iter().filter(|class| class.dumped);
+        let classes = classes.filter_map(|class| self.heap.find(class.id));
+        let others = classes.filter(|class| self.wanted.rank(*class).is_none());
+        for (kind, object) in tops.chain(others.map(|class| (HeapTag::RootStickyClass, class))) {
             let root = Root {
-                kind: HeapTag::RootUnknown,
-                object: self.heap.id(*top),
+                kind,
+                object: self.heap.id(object),
                 thread: Serial(0),
                 frame: u32::MAX,
                 reference: ObjectId::NULL,
