@@ -141,7 +141,7 @@ fn a_set_has_its_own_waste() {
     let file = dir.path().join("a.hprof");
     std::fs::write(&file, heap.bytes()).expect("the dump");
     let file = file.to_string_lossy();
-    let set = "retained:shop.Cart";
+    let set = "retained:class:shop.Cart";
     let ask = |command: &str, set: &str| {
         let mut args = vec![command, "-n", "0", "--json", &file];
         args.extend(["--set", set].iter().filter(|_| !set.is_empty()));

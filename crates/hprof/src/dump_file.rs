@@ -84,6 +84,7 @@ pub fn map_file<'a>(
         },
         counts: [0; 256],
         open_run: false,
+        found_at: None,
         classes: HashSet::new(),
     };
     mapper.run(at, &mut visit);
@@ -115,6 +116,8 @@ struct Mapper<'a> {
     counts: [u64; 256],
     /// True while a run of segments has not been ended.
     open_run: bool,
+    /// Where the last search in damaged bytes has found a record.
+    found_at: Option<u64>,
     /// Ids of the classes loaded so far: a plausible object has one of these classes.
     classes: HashSet<u64>,
 }
@@ -235,6 +238,7 @@ impl<'a> Mapper<'a> {
             );
         }
         self.segment(tag, head, found.end, true);
+        self.found_at = found.damaged.then_some(found.end);
         found.end
     }
 
@@ -271,12 +275,14 @@ impl<'a> Mapper<'a> {
     }
 
     fn segment(&mut self, tag: RecordTag, head: &Head, end: u64, repaired: bool) {
-        // A HEAP_DUMP is a separate snapshot; segments belong together until HEAP_DUMP_END.
+        // A HEAP_DUMP is a separate snapshot; segments belong together until HEAP_DUMP_END. What a search in damaged
+        // bytes has taken for a HEAP_DUMP, with a length that is wrong, too, is the rest of the dump before it.
         let empty = end == head.body();
-        if tag == RecordTag::HeapDump {
+        let is_rest = repaired && self.found_at == Some(head.at) && self.map.snapshots > 0;
+        if tag == RecordTag::HeapDump && !is_rest {
             self.map.snapshots += u32::from(!empty || self.map.snapshots == 0);
             self.open_run = false;
-        } else if !self.open_run {
+        } else if !self.open_run && !is_rest {
             self.map.snapshots += 1;
             self.open_run = true;
         }
@@ -322,6 +328,7 @@ impl<'a> Mapper<'a> {
                 } else {
                     self.map.skipped += next - head.at;
                 }
+                self.found_at = Some(next);
                 next
             }
             None => {
@@ -434,6 +441,7 @@ impl<'a> Mapper<'a> {
             ),
         );
         self.map.skipped += next - head.at;
+        self.found_at = Some(next);
         next
     }
 }

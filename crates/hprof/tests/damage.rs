@@ -228,27 +228,45 @@ fn a_dump_cut_inside_an_array_is_not_searched_for_records_there() {
     }
 }
 
-/// Fields may have the bytes of a heap record of length 0; behind missing bytes no second dump begins there.
+/// Fields may have the bytes of the head of a heap record; behind missing bytes no second dump begins there.
 #[test]
 fn missing_bytes_do_not_invent_another_dump() {
-    let mut heap = Heap::new(IdSize::Eight).segments_of(2048);
-    let object = heap.java_lang_object();
-    let class = heap.class("Link", object, &[("n", Type::Long), ("next", Type::Object)]);
-    for _ in 0..500 {
-        let fields = [Value::Long(0x0c << 56), Value::Object(0)];
-        heap.instance(class, &fields);
-    }
-    let good = heap.bytes();
-    for from in 4000..4041 {
-        let data = [&good[..from], &good[from + 10..]].concat();
-        let map = map_file(&data, |_| {}).expect("the header is good");
-        assert_eq!(map.snapshots, 1, "without 10 bytes at {from}");
-        let (ids, found, _) = read(&data);
-        assert!(!found.is_empty(), "without 10 bytes at {from}");
-        assert!(
-            ids.len() >= 490,
-            "without 10 bytes at {from}: {}",
-            ids.len()
-        );
+    // A record of length 0, and one before whose end other sub-records follow.
+    let empty = [
+        (Type::Long, Value::Long(0x0c << 56)),
+        (Type::Object, Value::Object(0)),
+    ];
+    let long = [
+        (Type::Byte, Value::Byte(0x0c)),
+        (Type::Int, Value::Int(0)),
+        (Type::Int, Value::Int(0x0700_0000)),
+    ];
+    for fields in [&empty[..], &long] {
+        let mut heap = Heap::new(IdSize::Eight).segments_of(2048);
+        let object = heap.java_lang_object();
+        let names = ["a", "b", "c"];
+        let types: Vec<_> = names
+            .into_iter()
+            .zip(fields)
+            .map(|(n, f)| (n, f.0))
+            .collect();
+        let values: Vec<_> = fields.iter().map(|f| f.1).collect();
+        let class = heap.class("Link", object, &types);
+        for _ in 0..500 {
+            heap.instance(class, &values);
+        }
+        let good = heap.bytes();
+        for from in 4000..4041 {
+            let data = [&good[..from], &good[from + 10..]].concat();
+            let map = map_file(&data, |_| {}).expect("the header is good");
+            assert_eq!(map.snapshots, 1, "without 10 bytes at {from}");
+            let (ids, found, _) = read(&data);
+            assert!(!found.is_empty(), "without 10 bytes at {from}");
+            assert!(
+                ids.len() >= 490,
+                "without 10 bytes at {from}: {}",
+                ids.len()
+            );
+        }
     }
 }
