@@ -6,6 +6,7 @@ mod extract;
 mod groups;
 mod held;
 mod kept_by_threads;
+mod loaders;
 mod long_list;
 mod naive;
 mod paths_in_trees;

@@ -54,3 +54,44 @@ fn what_several_threads_keep_is_retained_by_none_and_shared_by_each() {
     let arrays = kind.classes.iter().find(|c| c.class == "byte[]");
     assert_eq!(arrays.expect("a row").retained.0, of_arrays);
 }
+
+#[test]
+fn a_limit_bounds_the_groups_of_virtual_threads() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let main = b.class("a/Main", object, &[]);
+    let class = b.class("java.lang.VirtualThread", object, &[]);
+    for line in 1..=9 {
+        let frame = FrameSpec {
+            class: main,
+            method: "run",
+            source: "Main.java",
+            line,
+        };
+        let (trace, _) = b.thread("carrier", &[frame]);
+        for n in 0..line as u32 {
+            let thread = b.instance(class, &[]);
+            let thread_serial = trace * 100 + n;
+            b.root(
+                Root::ThreadObject {
+                    thread: thread_serial,
+                    trace,
+                },
+                thread,
+            );
+        }
+    }
+    let heap = open(&b);
+    let all = threads(&heap, &ThreadOptions::default());
+    assert_eq!(
+        (all.virtual_groups.len(), all.virtual_groups_omitted),
+        (9, 0)
+    );
+    let some = ThreadOptions {
+        top: Some(2),
+        ..ThreadOptions::default()
+    };
+    let some = threads(&heap, &some);
+    assert_eq!(some.virtual_groups[..], all.virtual_groups[..2]);
+    assert_eq!((some.virtual_threads, some.virtual_groups_omitted), (45, 7));
+}

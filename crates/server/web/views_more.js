@@ -54,7 +54,7 @@ export const threads = {
           { title: "Retained", num: true, sort: (g) => g.retained, cell: (g) => bytes(g.retained) },
           { title: "Where they stand", cell: (g) => h("details", null, h("summary", null, g.stack[0] || "no stack"), h("pre", null, g.stack.join("\n")), objectTable(g.largest)) },
         ],
-      })] : null,
+      }), more(answer.virtual_groups_omitted)] : null,
       answer.virtual_without_stack ? h("p", { class: "dim" }, `${plural(answer.virtual_without_stack, "virtual thread has", "virtual threads have")} no stack in the dump.`) : null,
     ];
   },
@@ -95,7 +95,7 @@ export const loaders = {
         { title: "Loader", cell: (r) => [h("a", { href: to("objects", { set: `loader:${r.object}`, show: "class" }) }, r.loader), " ",
           r.object !== "0x0" ? h("a", { class: "id", href: to("object", { id: r.object }) }, r.object) : null, r.unreachable ? h("span", { class: "bad" }, " unreachable") : null] },
       ],
-    }),
+    }), more(answer.omitted_loaders),
     h("h2", null, "Classes of the same name"),
     table({
       rows: answer.duplicates, empty: "No class is there twice.",

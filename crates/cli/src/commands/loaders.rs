@@ -12,7 +12,7 @@ use crate::session::Session;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Duplicate classes to list, 0 for all [default: 40, all with --json and --csv]
+    /// Loaders, and duplicate classes, to list; 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
 }

@@ -16,7 +16,7 @@ pub struct Args {
     /// Locals to list per frame
     #[arg(long, value_name = "N", default_value_t = 8)]
     locals: usize,
-    /// Threads to list, 0 for all [default: all]
+    /// Threads, and groups of virtual threads, to list; 0 for all [default: all]
     #[arg(
         short = 'n',
         long,

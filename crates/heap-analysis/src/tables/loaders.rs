@@ -6,6 +6,7 @@ use crate::tables::group::{GroupBy, GroupKey, loader_name};
 use crate::tables::histogram::{HistogramOptions, HistogramRow, histogram};
 use heap_graph::{ClassIdx, Heap, HeapError};
 use hprof::{Bytes, ObjectId};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -48,6 +49,8 @@ pub struct DuplicateClass {
 pub struct Loaders {
     /// The loaders, those that retain most first.
     pub loaders: Vec<Loader>,
+    /// Number of loaders that were left out.
+    pub omitted_loaders: u64,
     /// Class names that several loaders define, those with the most classes first.
     pub duplicates: Vec<DuplicateClass>,
     /// Number of all such names.
@@ -70,7 +73,7 @@ fn loader_of(row: &HistogramRow) -> Option<ObjectId> {
     }
 }
 
-/// Sums up loaders; at most `top` duplicate classes.
+/// Sums up loaders; at most `top` loaders and as many duplicate classes.
 pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
     let rows = loader_rows(heap)?;
     let mut sums: BTreeMap<ObjectId, u64> = BTreeMap::new();
@@ -85,11 +88,25 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
                 .push(ClassIdx(n as u32));
         }
     }
-    let mut loaders: Vec<Loader> = sums
+    let by_id: FxHashMap<ObjectId, &HistogramRow> = rows
+        .iter()
+        .filter_map(|row| Some((loader_of(row)?, row)))
+        .collect();
+    let mut found: Vec<(ObjectId, u64, Option<&HistogramRow>)> = sums
         .into_iter()
-        .map(|(id, classes)| {
+        .map(|(id, classes)| (id, classes, by_id.get(&id).copied()))
+        .collect();
+    found.sort_by_key(|(id, _, row)| {
+        let sizes = row.map(|r| (r.retained, r.shallow));
+        (std::cmp::Reverse(sizes.unwrap_or_default()), *id)
+    });
+    let most = top.unwrap_or(usize::MAX);
+    let omitted_loaders = found.len().saturating_sub(most) as u64;
+    let loaders = found
+        .into_iter()
+        .take(most)
+        .map(|(id, classes, row)| {
             let object = heap.find(id);
-            let row = rows.iter().find(|row| loader_of(row) == Some(id));
             Loader {
                 loader: loader_name(heap, id),
                 object: Address(id),
@@ -102,11 +119,6 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
             }
         })
         .collect();
-    loaders.sort_by(|a, b| {
-        (b.retained, b.shallow)
-            .cmp(&(a.retained, a.shallow))
-            .then(a.object.cmp(&b.object))
-    });
     let mut duplicates: Vec<DuplicateClass> = names
         .into_iter()
         .filter(|(_, classes)| {
@@ -129,9 +141,10 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
         .collect();
     duplicates.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.class.cmp(&b.class)));
     let duplicate_names = duplicates.len() as u64;
-    duplicates.truncate(top.unwrap_or(usize::MAX));
+    duplicates.truncate(most);
     Ok(Loaders {
         loaders,
+        omitted_loaders,
         duplicates,
         duplicate_names,
     })

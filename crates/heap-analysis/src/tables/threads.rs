@@ -16,7 +16,7 @@ use serde::Serialize;
 pub struct ThreadOptions {
     /// The most local variables per frame.
     pub locals: usize,
-    /// The most threads, largest first; `None` for all.
+    /// The most threads, and the most groups of virtual threads, largest first; `None` for all.
     pub top: Option<usize>,
     /// The most thread-local variables, largest first. With 0 none is read.
     pub thread_locals: usize,
@@ -100,6 +100,8 @@ pub struct Threads {
     pub omitted: u64,
     /// Virtual threads grouped by stack, the largest group first.
     pub virtual_groups: Vec<VirtualGroup>,
+    /// Number of groups of virtual threads that were left out.
+    pub virtual_groups_omitted: u64,
     /// Number of virtual threads.
     pub virtual_threads: u64,
     /// Number of parked virtual threads whose stacks are not in the dump.
@@ -141,6 +143,7 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     let mut variables = thread_locals(heap, objects);
     let thread_locals_omitted = variables.len().saturating_sub(options.thread_locals) as u64;
     variables.truncate(options.thread_locals);
+    let (virtual_groups, virtual_groups_omitted) = virtual_groups(heap, groups, options.top);
     Threads {
         threads: platform
             .into_iter()
@@ -151,7 +154,8 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
             })
             .collect(),
         omitted,
-        virtual_groups: virtual_groups(heap, groups),
+        virtual_groups,
+        virtual_groups_omitted,
         virtual_threads,
         virtual_without_stack: heap.summary().parked_virtual_threads,
         thread_locals: variables,
@@ -255,20 +259,32 @@ pub fn is_daemon(heap: &Heap, thread: ObjIdx) -> bool {
         .unwrap_or_else(|| field_int(heap, thread, "daemon") == Some(1))
 }
 
-fn virtual_groups(heap: &Heap, groups: FxHashMap<Vec<String>, Vec<ObjIdx>>) -> Vec<VirtualGroup> {
-    let mut groups: Vec<VirtualGroup> = groups
+/// At most `top` groups, and the number of those that were left out.
+fn virtual_groups(
+    heap: &Heap,
+    groups: FxHashMap<Vec<String>, Vec<ObjIdx>>,
+    top: Option<usize>,
+) -> (Vec<VirtualGroup>, u64) {
+    let mut found: Vec<(Bytes, Vec<String>, Vec<ObjIdx>)> = groups
         .into_iter()
-        .map(|(stack, objects)| VirtualGroup {
-            threads: objects.len() as u64,
-            retained: Bytes(objects.iter().map(|o| heap.retained(*o).0).sum()),
-            stack,
-            largest: some(heap, objects, 5).0,
+        .map(|(stack, objects)| {
+            let retained = objects.iter().map(|o| heap.retained(*o).0).sum();
+            (Bytes(retained), stack, objects)
         })
         .collect();
-    groups.sort_by(|a, b| {
-        (b.retained, b.threads)
-            .cmp(&(a.retained, a.threads))
-            .then_with(|| a.stack.cmp(&b.stack))
+    found.sort_by(|(size_a, stack_a, a), (size_b, stack_b, b)| {
+        (size_b, b.len())
+            .cmp(&(size_a, a.len()))
+            .then_with(|| stack_a.cmp(stack_b))
     });
-    groups
+    let most = top.unwrap_or(usize::MAX);
+    let omitted = found.len().saturating_sub(most) as u64;
+    let kept = found.into_iter().take(most);
+    let groups = kept.map(|(retained, stack, objects)| VirtualGroup {
+        threads: objects.len() as u64,
+        retained,
+        stack,
+        largest: some(heap, objects, 5).0,
+    });
+    (groups.collect(), omitted)
 }

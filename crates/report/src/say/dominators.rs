@@ -204,6 +204,7 @@ impl Say for Loaders {
                 Cell::new(name),
             ]);
         }
+        table.omitted = self.omitted_loaders;
         let mut duplicates = Table::new([number("classes"), number("objects"), words("name")]);
         for row in &self.duplicates {
             duplicates.row([

@@ -113,7 +113,7 @@ fn virtual_doc(threads: &Threads) -> Doc {
         "{} in {}",
         plural(threads.virtual_threads, "virtual thread", "virtual threads"),
         plural(
-            threads.virtual_groups.len() as u64,
+            threads.virtual_groups.len() as u64 + threads.virtual_groups_omitted,
             "group with one stack",
             "groups, each with one stack"
         )
@@ -138,6 +138,12 @@ fn virtual_doc(threads: &Threads) -> Doc {
         } else {
             doc = doc.lines(group.stack.clone());
         }
+    }
+    if threads.virtual_groups_omitted > 0 {
+        doc = doc.text([Span::Dim(format!(
+            "… {}",
+            plural(threads.virtual_groups_omitted, "more group", "more groups")
+        ))]);
     }
     doc
 }
