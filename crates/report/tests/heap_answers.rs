@@ -1,9 +1,10 @@
 //! Answers about dumps as text.
 
+use heap_analysis::leaks::{LeakOptions, find};
 use heap_analysis::tables::threads::{ThreadOptions, threads};
 use heap_graph::{Control, Heap, Options};
 use report::{Look, Say, terminal};
-use testkit::dump::{FrameSpec, Heap as Builder, IdSize, Root};
+use testkit::dump::{Elements, FrameSpec, Heap as Builder, IdSize, Root};
 
 fn open(dump: &Builder) -> Heap {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -54,4 +55,42 @@ fn groups_of_virtual_threads_beyond_the_limit_are_counted() {
     let text = text(&threads(&open(&b), &options));
     assert!(text.contains("9 virtual threads in 9 groups"), "{text}");
     assert!(text.contains("… 7 more groups"), "{text}");
+}
+
+#[test]
+fn the_middle_of_the_stack_of_a_suspect_is_left_out() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let main = b.class("a/Main", object, &[]);
+    for (name, depth) in [("deep", 3000), ("flat", 35)] {
+        let stack: Vec<_> = (1..=depth).map(|line| frame(main, line)).collect();
+        let (thread, _) = b.thread(name, &stack);
+        let local = b.primitive_array(Elements::Byte(vec![0; 100_000]));
+        b.root(Root::JavaFrame { thread, frame: 0 }, local);
+    }
+    let heap = open(&b);
+    let found = find(&heap, &LeakOptions::default(), &Control::quiet()).expect("suspects");
+    let of = |name: &str| {
+        let mut all = found.suspects.iter();
+        all.find(|s| s.value.as_deref() == Some(name))
+            .expect("a suspect")
+    };
+    let (deep, flat) = (of("deep"), of("flat"));
+    assert_eq!((flat.stack.len(), flat.stack_omitted), (35, 0));
+    assert_eq!((deep.stack.len(), deep.stack_omitted), (35, 2965));
+    assert_eq!(deep.stack[29], "a.Main.run(Main.java:30)");
+    assert_eq!(deep.stack[30], "a.Main.run(Main.java:2996)");
+    let text = text(&found);
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let cut = lines.iter().position(|l| l.contains("more frames"));
+    let cut = cut.expect("a line");
+    assert_eq!(
+        &lines[cut - 1..cut + 2],
+        [
+            "a.Main.run(Main.java:30)",
+            "… 2,965 more frames …",
+            "a.Main.run(Main.java:2996)"
+        ]
+    );
+    assert_eq!(text.matches("more frames").count(), 1, "{text}");
 }

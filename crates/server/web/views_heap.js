@@ -81,6 +81,11 @@ const noSuspects = (leaks) => h("p", { class: "empty" }, leaks.no_roots
   ? "Unknown: the dump has no GC roots, so it does not say what keeps objects alive. All its objects are counted."
   : `No suspects: no object, and no class of objects, keeps more than ${leaks.threshold} % of the heap alive.`);
 
+// As `OUTERMOST_FRAMES` of the analysis: so many frames follow those that were left out.
+const OUTERMOST = 5;
+const stackLines = (s) => (s.stack_omitted
+  ? [...s.stack.slice(0, -OUTERMOST), `… ${plural(s.stack_omitted, "more frame", "more frames")} …`, ...s.stack.slice(-OUTERMOST)] : s.stack);
+
 export const leaks = {
   name: "leaks", title: "Leak suspects", group: "", keys: "l",
   source: (p) => ["leaks", { deep: p.deep }],
@@ -91,7 +96,7 @@ export const leaks = {
       s.path.length ? [h("h3", null, s.kind === "class" ? "From the root to the common point" : "From the suspect to the accumulation point"), steps(s.path)] : null,
       s.roots.length ? h("p", null, `Root: ${s.roots.join(", ")}`) : null,
       s.accumulation_point?.parts?.length ? [h("h3", null, "Its largest parts"), objectTable(s.accumulation_point.parts, { field: true, whole: answer.total })] : null,
-      s.stack?.length ? [h("h3", null, "Stack"), h("pre", null, s.stack.join("\n"))] : null));
+      s.stack?.length ? [h("h3", null, "Stack"), h("pre", null, stackLines(s).join("\n"))] : null));
   },
 };
 

@@ -21,11 +21,11 @@ use crate::objects::nodes::own_size;
 use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
-use crate::tables::group::trace_frames;
+use crate::tables::group::frame_text;
 use crate::tables::ranking::share;
 use crate::tables::thread_locals::ThreadLocal;
 use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
-use hprof::Bytes;
+use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -67,6 +67,12 @@ const PART: f64 = 0.02;
 
 /// The most levels from a suspect down to an accumulation point.
 pub const MAX_LEVELS: usize = 1000;
+
+/// The innermost frames of a suspect's stack that are listed, if it has more than these and the outermost ones.
+const INNERMOST_FRAMES: usize = 30;
+
+/// The outermost frames of a suspect's stack that are listed after those that were left out.
+pub const OUTERMOST_FRAMES: usize = 5;
 
 /// The kind of a suspect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -175,10 +181,17 @@ pub struct Suspect {
     /// For a class suspect: ids of the largest instances.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<Address>,
-    /// If the suspect is a thread, its stack. Otherwise the stack that allocated it (for a class, its largest
-    /// instance), if the dump has it.
+    /// If the suspect is a thread, its stack, innermost frame first. Otherwise the stack that allocated it (for a class,
+    /// its largest instance), if the dump has it. Of more than 35 frames, the first 30 and the last 5.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
+    /// Number of frames between the first 30 and the last 5 of `stack` that were left out; absent if it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stack_omitted: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A class of plain values (strings, arrays) that many objects hold, so that none of them explains the memory.
@@ -314,6 +327,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     let class = heap
         .class_by_object(object)
         .unwrap_or_else(|| heap.class_of(object));
+    let (stack, stack_omitted) = stack_of(heap, object);
     Ok(Suspect {
         kind: SuspectKind::Object,
         retained: named.retained,
@@ -328,7 +342,8 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         thread_locals: variables_on(heap, &path),
         holder: holder(&path),
         largest: Vec::new(),
-        stack: stack_of(heap, object),
+        stack,
+        stack_omitted,
         path,
         class: named.class,
         object: named.object,
@@ -396,6 +411,8 @@ fn group(
         .and_then(|s| heap.find(s.object.object.0))
         .map(|o| root_kinds(heap, o))
         .unwrap_or_default();
+    let allocated = largest.first().map(|o| heap.allocation_trace(*o));
+    let (stack, stack_omitted) = allocated.map(|t| ends_of(heap, t)).unwrap_or_default();
     Ok(Suspect {
         kind: SuspectKind::Class,
         class: info.name.clone(),
@@ -412,10 +429,8 @@ fn group(
         thread_local_of: thread_local_of(heap, &path),
         thread_locals: variables_of(heap, class, limit, retained),
         holder: holder(&path),
-        stack: largest
-            .first()
-            .map(|o| trace_frames(heap, heap.allocation_trace(*o)))
-            .unwrap_or_default(),
+        stack,
+        stack_omitted,
         largest: largest.iter().map(|o| Address(heap.id(*o))).collect(),
         path,
     })
@@ -611,8 +626,21 @@ pub(crate) fn is_plumbing(class: &str) -> bool {
 }
 
 /// The stack of a thread object, or the allocation stack of anything else, if the dump has one.
-fn stack_of(heap: &Heap, object: ObjIdx) -> Vec<String> {
+fn stack_of(heap: &Heap, object: ObjIdx) -> (Vec<String>, u64) {
     let thread = heap.threads().iter().find(|t| t.object == Some(object));
     let trace = thread.map_or_else(|| heap.allocation_trace(object), |t| t.trace);
-    trace_frames(heap, trace)
+    ends_of(heap, trace)
+}
+
+/// The first frames of a stack and its last [`OUTERMOST_FRAMES`], and the number of frames between them that were left
+/// out: a recursion may be tens of thousands of frames deep.
+fn ends_of(heap: &Heap, trace: Serial) -> (Vec<String>, u64) {
+    let frames = heap.trace(trace);
+    let omitted = frames
+        .len()
+        .saturating_sub(INNERMOST_FRAMES + OUTERMOST_FRAMES);
+    let is_shown = |n: usize| n < INNERMOST_FRAMES || n >= INNERMOST_FRAMES + omitted;
+    let shown = frames.into_iter().enumerate().filter(|(n, _)| is_shown(*n));
+    let texts = shown.map(|(_, frame)| frame_text(frame)).collect();
+    (texts, omitted as u64)
 }

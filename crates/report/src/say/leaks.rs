@@ -6,7 +6,8 @@ use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
 use heap_analysis::android::destroyed::Destroyed;
 use heap_analysis::leaks::{
-    AccumulationPoint, Leaks, MAX_LEVELS, PiledClass, Scattered, Suspect, SuspectKind,
+    AccumulationPoint, Leaks, MAX_LEVELS, OUTERMOST_FRAMES, PiledClass, Scattered, Suspect,
+    SuspectKind,
 };
 use heap_analysis::objects::allocation::AllocatedBy;
 use heap_analysis::paths::chain::Step;
@@ -232,9 +233,20 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         } else {
             "Allocated at:"
         };
-        doc = doc.text([Span::from(title)]).lines(suspect.stack.clone());
+        doc = doc.text([Span::from(title)]).lines(stack_lines(suspect));
     }
     doc
+}
+
+/// The frames of a suspect's stack, with a line where frames were left out.
+fn stack_lines(suspect: &Suspect) -> Vec<String> {
+    let mut lines = suspect.stack.clone();
+    if suspect.stack_omitted > 0 {
+        let frames = plural(suspect.stack_omitted, "more frame", "more frames");
+        let at = lines.len().saturating_sub(OUTERMOST_FRAMES);
+        lines.insert(at, format!("… {frames} …"));
+    }
+    lines
 }
 
 /// The stacks that allocated the objects in a suspect.
