@@ -94,3 +94,44 @@ fn the_middle_of_the_stack_of_a_suspect_is_left_out() {
     );
     assert_eq!(text.matches("more frames").count(), 1, "{text}");
 }
+
+#[test]
+fn objects_of_a_thread_in_no_known_frame_are_below_a_line_of_their_own() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let main = b.class("a/Main", object, &[]);
+    let (with, _) = b.thread("with frames", &[frame(main, 12)]);
+    let (without, _) = b.thread("without frames", &[]);
+    for (thread, count) in [(with, 1), (without, 10)] {
+        for _ in 0..count {
+            let local = b.instance(main, &[]);
+            let frame = u32::MAX;
+            b.root(Root::JniLocal { thread, frame }, local);
+        }
+    }
+    let local = b.instance(main, &[]);
+    b.root(
+        Root::JavaFrame {
+            thread: with,
+            frame: 0,
+        },
+        local,
+    );
+    let text = text(&threads(&open(&b), &ThreadOptions::default()));
+    let stacks = text.split("\"with").skip(2).collect::<Vec<_>>().join("");
+    let lines: Vec<&str> = stacks.lines().map(str::trim).collect();
+    let kind = |line: &str| match line {
+        _ if line.starts_with("at a.Main.run(Main.java:12)") => 'f',
+        "in no known frame" => 'n',
+        _ if line.contains("a.Main @0x") => 'o',
+        _ if line.starts_with("… 2 objects more") => 'm',
+        _ => ' ',
+    };
+    let kinds: String = lines
+        .iter()
+        .map(|l| kind(l))
+        .filter(|k| *k != ' ')
+        .collect();
+    let all = ["fono", "noooooooom"];
+    assert!(all.iter().all(|k| kinds.contains(k)), "{kinds}\n{text}");
+}

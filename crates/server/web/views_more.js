@@ -11,7 +11,7 @@ function stack(thread) {
   if (!thread.stack.length && !thread.other_locals?.length) return h("p", { class: "empty" }, "The dump has no stack of it.");
   const locals = (list, omitted) => (list?.length ? h("div", { class: "locals" }, list.map((o) => h("p", null, bytes(o.retained), " ", object(o))), omitted ? h("p", null, `… ${grouped(omitted)} more`) : null) : null);
   return h("div", { class: "stack" }, thread.stack.map((f) => [h("p", null, f.frame), locals(f.locals, f.omitted)]),
-    thread.other_locals?.length ? [h("p", { class: "dim" }, "not in a frame"), locals(thread.other_locals)] : null);
+    thread.other_locals?.length ? [h("p", { class: "dim" }, "in no known frame"), locals(thread.other_locals, thread.other_locals_omitted)] : null);
 }
 
 /** A row of a thread; its stack, with the objects of its frames, opens below. */

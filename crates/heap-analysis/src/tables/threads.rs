@@ -14,7 +14,7 @@ use serde::Serialize;
 /// What to include.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadOptions {
-    /// The most local variables per frame.
+    /// The most local variables per frame, and the most objects in no known frame.
     pub locals: usize,
     /// The most threads, and the most groups of virtual threads, largest first; `None` for all.
     pub top: Option<usize>,
@@ -76,6 +76,8 @@ pub struct Thread {
     /// native code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_locals: Vec<ObjectRef>,
+    /// Number of such objects that were left out.
+    pub other_locals_omitted: u64,
 }
 
 /// Virtual threads that have the same stack.
@@ -218,6 +220,7 @@ fn thread(heap: &Heap, info: &ThreadInfo, locals: &[&RootInfo], limit: usize) ->
         })
         .collect();
     let object = info.object;
+    let (other_locals, other_locals_omitted) = some(heap, others, limit);
     Thread {
         name: object
             .and_then(|o| thread_name(heap, o))
@@ -232,7 +235,8 @@ fn thread(heap: &Heap, info: &ThreadInfo, locals: &[&RootInfo], limit: usize) ->
         locals_retained: object.map_or(Bytes(0), |o| below(Dominator::Object(o))),
         shared_retained: below(Dominator::Root),
         stack,
-        other_locals: some(heap, others, limit).0,
+        other_locals,
+        other_locals_omitted,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Threads with their stacks.
 
 use super::Say;
-use crate::doc::{Block, Cell, Doc, Span, Table, number, object_spans, words};
+use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use crate::units::plural;
+use heap_analysis::objects::describe::ObjectRef;
 use heap_analysis::tables::thread_locals::ThreadLocal;
 use heap_analysis::tables::threads::{Thread, Threads};
 
@@ -58,8 +59,10 @@ impl Say for Threads {
                 )
             ))]);
         }
-        for thread in self.threads.iter().filter(|t| !t.stack.is_empty()) {
-            doc = doc.append(stack_doc(thread));
+        for thread in &self.threads {
+            if !thread.stack.is_empty() || has_other_locals(thread) {
+                doc = doc.append(stack_doc(thread));
+            }
         }
         doc
     }
@@ -156,30 +159,43 @@ fn stack_doc(thread: &Thread) -> Doc {
         Span::Bytes(thread.retained.0),
     ]);
     for frame in &thread.stack {
-        doc.blocks
-            .push(Block::Lines(vec![format!("at {}", frame.frame)]));
-        for local in &frame.locals {
-            doc = local_line(doc, local);
-        }
-        if frame.omitted > 0 {
-            doc = doc.text([Span::Dim(format!(
-                "          … {} more",
-                plural(frame.omitted, "local", "locals")
-            ))]);
-        }
+        let line = format!("at {}", frame.frame);
+        doc = locals_doc(doc, line, &frame.locals, (frame.omitted, "local", "locals"));
     }
-    for local in &thread.other_locals {
-        doc = local_line(doc, local);
+    if has_other_locals(thread) {
+        let line = "in no known frame".to_owned();
+        let omitted = (thread.other_locals_omitted, "object", "objects");
+        doc = locals_doc(doc, line, &thread.other_locals, omitted);
     }
     doc
 }
 
-fn local_line(doc: Doc, local: &heap_analysis::objects::describe::ObjectRef) -> Doc {
-    let mut spans = vec![
-        Span::from("          "),
-        Span::Bytes(local.retained.0),
-        Span::from("  "),
-    ];
-    spans.extend(object_spans(local));
-    doc.text(spans)
+fn has_other_locals(thread: &Thread) -> bool {
+    !thread.other_locals.is_empty() || thread.other_locals_omitted > 0
+}
+
+/// A line, and below it objects of a stack and the number of those that were left out, with their name.
+fn locals_doc(
+    mut doc: Doc,
+    line: String,
+    locals: &[ObjectRef],
+    (omitted, one, many): (u64, &str, &str),
+) -> Doc {
+    doc = doc.lines(vec![line]);
+    for local in locals {
+        let mut spans = vec![
+            Span::from("          "),
+            Span::Bytes(local.retained.0),
+            Span::from("  "),
+        ];
+        spans.extend(object_spans(local));
+        doc = doc.text(spans);
+    }
+    if omitted > 0 {
+        doc = doc.text([Span::Dim(format!(
+            "          … {} more",
+            plural(omitted, one, many)
+        ))]);
+    }
+    doc
 }
