@@ -16,5 +16,6 @@ mod redact;
 mod redact_damaged;
 mod sets;
 mod suspects;
+mod texts;
 mod threads;
 mod waste;

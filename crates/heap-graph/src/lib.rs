@@ -53,7 +53,7 @@ pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{HeapError, Options};
 pub use phases::{Phase, Phases, Profile};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
-pub use strings::string_text;
+pub use strings::{string_text, string_text_length, string_text_prefix};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -121,7 +121,7 @@ export const duplicateStrings = {
         rows: answer.rows, empty: "No string matches.",
         columns: [
           { title: "Retained", num: true, sort: (r) => r.retained, cell: (r) => bytes(r.retained) },
-          { title: "Text", cell: (r) => [h("a", { href: to("object", { id: r.object }) }, h("span", { class: "id" }, r.object)), " ", r.text] },
+          { title: "Text", cell: (r) => [h("a", { href: to("object", { id: r.object }) }, h("span", { class: "id" }, r.object)), " ", r.text, r.text_length ? ` … (${grouped(r.text_length)} characters)` : null] },
         ],
       }), more(answer.matches - answer.rows.length)];
     }

@@ -68,7 +68,7 @@ export const object = {
         ["Loader", c.loader_id === "0x0" ? c.loader : [h("a", { href: to("object", { id: c.loader_id }) }, c.loader)]],
         ["Instances", c.objects ? plural(c.objects, "object", "objects") : ""]]),
       c.name === "android.graphics.Bitmap" ? [h("h2", null, "Picture"), h("p", null, picture(context, id, 512))] : null,
-      o.text !== undefined ? [h("h2", null, "Text"), h("pre", null, o.text)] : null,
+      o.text !== undefined ? [h("h2", null, "Text"), h("pre", null, o.text), o.text_length ? h("p", { class: "dim" }, `… (${grouped(o.text_length)} characters)`) : null] : null,
       contentsTable(contents),
       o.slots.length ? [h("h2", null, o.slots[0].declared_in ? "Fields" : "Elements"), slots(o.slots), more(o.omitted_slots, o.kind === "object_array" ? to("objects", { set: `out:${set}` }) : null)] : null,
       o.statics?.length ? [h("h2", null, "Static fields"), slots(o.statics)] : null,

@@ -1,7 +1,7 @@
 //! How an object is named in every answer: address, class, and a readable value where there is
 //! one (`"main"` for a thread, the text of a string, the size of a collection).
 
-use crate::objects::fields::{chars_of, field_int, field_ref, is_subclass_of};
+use crate::objects::fields::{field_int, field_ref, is_subclass_of, text_length, text_prefix};
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, Bytes, ObjectId};
 use serde::{Serialize, Serializer};
@@ -63,6 +63,9 @@ impl ObjectRef {
 
 /// Longest readable value, in characters.
 pub const MAX_VALUE: usize = 80;
+
+/// Longest text of a string in an answer, in characters.
+pub const MAX_TEXT: usize = 1 << 16;
 
 /// Names an object.
 pub fn describe(heap: &Heap, object: ObjIdx) -> ObjectRef {
@@ -140,7 +143,7 @@ fn instance_value(heap: &Heap, object: ObjIdx) -> Option<String> {
     let class = heap.class_of(object);
     let name = heap.class(class).name.as_str();
     match name {
-        "java.lang.String" => heap.string(object),
+        "java.lang.String" => text_prefix(heap, object, MAX_VALUE + 1),
         "java.lang.Integer"
         | "java.lang.Long"
         | "java.lang.Short"
@@ -165,7 +168,7 @@ fn instance_value(heap: &Heap, object: ObjIdx) -> Option<String> {
 
 fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx, name: &str) -> Option<String> {
     if is_subclass_of(heap, class, "java.lang.Thread") {
-        return thread_name(heap, object);
+        return text_field(heap, object, "name");
     }
     if is_subclass_of(heap, class, "java.lang.Enum") {
         return text_field(heap, object, "name");
@@ -185,15 +188,24 @@ fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx, name: &str) -
     None
 }
 
-/// The name of a thread: a String since JDK 8u, a `char[]` before.
+/// The name of a thread, at most [`MAX_TEXT`] characters: a String since JDK 8u, a `char[]` before.
 pub fn thread_name(heap: &Heap, thread: ObjIdx) -> Option<String> {
-    let name = field_ref(heap, thread, "name")?;
-    // A `char[]` before JDK 9.
-    heap.string(name).or_else(|| chars_of(heap, name))
+    text_prefix(heap, field_ref(heap, thread, "name")?, MAX_TEXT)
 }
 
+/// The text of a string or `char[]`, at most [`MAX_TEXT`] characters, and the length of the whole text if it is longer.
+pub(crate) fn text_of(heap: &Heap, object: ObjIdx) -> Option<(String, Option<u64>)> {
+    let mut text = text_prefix(heap, object, MAX_TEXT + 1)?;
+    let Some((end, _)) = text.char_indices().nth(MAX_TEXT) else {
+        return Some((text, None));
+    };
+    text.truncate(end);
+    Some((text, text_length(heap, object)))
+}
+
+/// The text in a field, as far as a readable value shows it.
 fn text_field(heap: &Heap, object: ObjIdx, name: &str) -> Option<String> {
-    heap.string(field_ref(heap, object, name)?)
+    text_prefix(heap, field_ref(heap, object, name)?, MAX_VALUE + 1)
 }
 
 fn url(heap: &Heap, object: ObjIdx) -> Option<String> {

@@ -1,7 +1,9 @@
 //! Fields of single objects by name, and the class hierarchy. A damaged or hostile dump may contain anything,
 //! including a cycle of superclasses, so every walk is bounded.
 
-use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectView, Value};
+use heap_graph::{
+    ClassIdx, Heap, ObjIdx, ObjectView, Value, string_text_length, string_text_prefix,
+};
 use hprof::{BasicType, ObjectId};
 
 /// No real hierarchy is deeper; a longer one is a cycle in a damaged dump.
@@ -25,20 +27,26 @@ pub fn class_named(heap: &Heap, name: &str) -> Option<ClassIdx> {
         .map(|n| ClassIdx(n as u32))
 }
 
-/// The text of a `char[]`.
-pub(crate) fn chars_of(heap: &Heap, object: ObjIdx) -> Option<String> {
+/// The first characters of a string or `char[]`, at most `characters`.
+pub(crate) fn text_prefix(heap: &Heap, object: ObjIdx, characters: usize) -> Option<String> {
+    heap.string_prefix(object, characters)
+        .or_else(|| string_text_prefix(BasicType::Char, None, chars_of(heap, object)?, characters))
+}
+
+/// The number of characters of a string or `char[]`.
+pub(crate) fn text_length(heap: &Heap, object: ObjIdx) -> Option<u64> {
+    heap.string_length(object)
+        .or_else(|| string_text_length(BasicType::Char, None, chars_of(heap, object)?))
+}
+
+/// The contents of a `char[]`.
+fn chars_of(heap: &Heap, object: ObjIdx) -> Option<&[u8]> {
     match heap.object(object).ok()? {
         ObjectView::PrimitiveArray {
             element: BasicType::Char,
             data,
             ..
-        } => {
-            let units: Vec<u16> = data
-                .chunks_exact(2)
-                .map(|c| u16::from_be_bytes([c[0], c[1]]))
-                .collect();
-            Some(String::from_utf16_lossy(&units))
-        }
+        } => Some(data),
         _ => None,
     }
 }

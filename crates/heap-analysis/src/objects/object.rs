@@ -2,8 +2,8 @@
 //! it, and the stack that allocated it.
 
 use crate::leaks::root_kinds;
-use crate::objects::describe::{Address, ObjectRef, describe, scalar_text, value_of};
-use crate::objects::fields::{chars_of, lineage};
+use crate::objects::describe::{Address, ObjectRef, describe, scalar_text, text_of, value_of};
+use crate::objects::fields::lineage;
 use crate::paths::chain::{Step, dominators_of, steps};
 use crate::tables::group::{loader_name, trace_frames};
 use crate::tables::ranking::largest;
@@ -88,9 +88,12 @@ pub struct ObjectDetails {
     pub heap: Option<String>,
     /// Its class; for a class object, the class that it represents.
     pub of_class: ClassFacts,
-    /// The text of a string or character array; absent for other objects.
+    /// The text of a string or character array, at most its first 65,536 characters; absent for other objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Number of characters of the whole text; absent if `text` has all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_length: Option<u64>,
     /// Its fields, or the elements of an array.
     pub slots: Vec<Slot>,
     /// Number of fields or elements that `limit` cut off.
@@ -135,13 +138,15 @@ pub fn details(
     let dominators = steps(heap, &chain)?;
     let dominated = largest(heap, heap.dominated(Some(object)), options.limit);
     let reachable = heap.is_reachable(object);
+    let (text, text_length) = text_of(heap, object).unzip();
     Ok(ObjectDetails {
         object: describe(heap, object),
         reachable,
         roots: root_kinds(heap, object),
         heap: heap.heap_name(object).map(str::to_owned),
         of_class: class_facts(heap, class),
-        text: heap.string(object).or_else(|| chars_of(heap, object)),
+        text,
+        text_length: text_length.flatten(),
         slots,
         omitted_slots,
         statics: match stands_for {

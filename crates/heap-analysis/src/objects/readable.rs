@@ -26,7 +26,7 @@ fn part_of(heap: &Heap, object: ObjIdx, class: &str, parts: u32) -> Option<Strin
         let class = &heap.class(heap.class_of(inner)).name;
         part_of(heap, inner, class, parts.checked_sub(1)?)
     };
-    let text = |name| heap.string(field_ref(heap, object, name)?);
+    let text = |name| heap.string_prefix(field_ref(heap, object, name)?, MAX_VALUE + 1);
     match class {
         "java.util.Date" | "java.sql.Timestamp" | "java.sql.Date" => {
             let millis = int("fastTime")?;

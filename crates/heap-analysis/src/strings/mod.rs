@@ -6,7 +6,7 @@
 pub(crate) mod holders;
 pub(crate) mod texts;
 
-use crate::objects::describe::{Address, shorten};
+use crate::objects::describe::{Address, MAX_VALUE, shorten, text_of};
 use crate::objects::fields::{class_named, field_ref};
 use crate::sets::object_set::{Both, ObjectSet, content_hash, unzip};
 use crate::sets::scope::Scope;
@@ -35,8 +35,11 @@ pub struct StringOptions {
 pub struct FoundString {
     /// Id of the string.
     pub object: Address,
-    /// Text of the string.
+    /// Text of the string, at most its first 65,536 characters.
     pub text: String,
+    /// Number of characters of the whole text; absent if `text` has all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_length: Option<u64>,
     /// Its shallow size.
     pub shallow: Bytes,
     /// Its retained size.
@@ -168,14 +171,7 @@ pub fn find(
         (rows.len() as u64, found)
     };
     let shown = matched.iter().take(options.top.unwrap_or(usize::MAX));
-    let rows = shown
-        .map(|object| FoundString {
-            object: Address(heap.id(*object)),
-            text: heap.string(*object).unwrap_or_default(),
-            shallow: heap.shallow(*object),
-            retained: heap.retained(*object),
-        })
-        .collect();
+    let rows = shown.map(|object| found_string(heap, *object)).collect();
     Ok(FoundStrings {
         pattern: pattern.as_str().to_owned(),
         set: options.scope.set(),
@@ -183,6 +179,17 @@ pub fn find(
         matches: matched.len() as u64,
         strings,
     })
+}
+
+fn found_string(heap: &Heap, object: ObjIdx) -> FoundString {
+    let (text, text_length) = text_of(heap, object).unwrap_or_default();
+    FoundString {
+        object: Address(heap.id(object)),
+        text,
+        text_length,
+        shallow: heap.shallow(object),
+        retained: heap.retained(object),
+    }
 }
 
 /// The matches among the first `most` strings, read one by one, until there are `top` rows: the first results of
@@ -201,13 +208,9 @@ pub fn first(heap: &Heap, pattern: &Regex, options: &StringOptions, most: usize)
             break;
         }
         found.strings += 1;
-        let text = heap.string(object).filter(|t| pattern.is_match(t));
-        found.rows.extend(text.map(|text| FoundString {
-            object: Address(heap.id(object)),
-            text,
-            shallow: heap.shallow(object),
-            retained: heap.retained(object),
-        }));
+        if heap.string(object).is_some_and(|t| pattern.is_match(&t)) {
+            found.rows.push(found_string(heap, object));
+        }
     }
     found.matches = found.rows.len() as u64;
     found
@@ -318,10 +321,10 @@ pub(crate) fn duplicates_of(
         .into_iter()
         .zip(holders)
         .map(|(copies, holders)| {
-            let text = heap.string(copies.first).unwrap_or_default();
+            let text = heap.string_prefix(copies.first, MAX_VALUE + 1);
             Duplicate {
-                length: text.chars().count() as u64,
-                text: shorten(&text),
+                length: heap.string_length(copies.first).unwrap_or_default(),
+                text: shorten(&text.unwrap_or_default()),
                 count: copies.count,
                 bytes: Bytes(copies.bytes),
                 wasted: Bytes(copies.bytes - copies.one),

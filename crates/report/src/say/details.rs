@@ -3,6 +3,7 @@
 use super::Say;
 use super::leaks::path_table;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
+use crate::units::grouped;
 use heap_analysis::objects::object::{ObjectDetails, Slot};
 
 fn slot_table(title: &'static str, slots: &[Slot], omitted: u64) -> Table {
@@ -34,6 +35,9 @@ impl Say for ObjectDetails {
         let mut doc = Doc::new().facts(facts(self));
         if let Some(text) = &self.text {
             doc = doc.heading("Text").lines(vec![text.clone()]);
+            if let Some(length) = self.text_length {
+                doc = doc.text([Span::Dim(format!("… ({} characters)", grouped(length)))]);
+            }
         }
         if !self.slots.is_empty() {
             doc =

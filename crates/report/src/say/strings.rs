@@ -3,6 +3,7 @@
 use super::Say;
 use super::sets::of_set;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::units::grouped;
 use heap_analysis::strings::{Duplicates, FoundStrings};
 use heap_analysis::tables::properties::{Properties, Property};
 
@@ -12,10 +13,14 @@ impl Say for FoundStrings {
     fn doc(&self) -> Doc {
         let mut table = Table::new([words("object"), number("retained"), words("text")]);
         for row in &self.rows {
+            let mut text = vec![Span::Value(row.text.clone())];
+            if let Some(length) = row.text_length {
+                text.push(Span::Dim(format!(" … ({} characters)", grouped(length))));
+            }
             table.row([
                 Span::Object(row.object).into(),
                 Cell::bytes(row.retained),
-                Cell::value(row.text.clone()),
+                Cell::new(text),
             ]);
         }
         table.omitted = self.matches - self.rows.len() as u64;
