@@ -2,6 +2,7 @@
 
 mod cancelled;
 mod diff;
+mod export;
 mod extract;
 mod groups;
 mod held;

@@ -223,39 +223,61 @@ pub struct Reference {
     pub strength: RefStrength,
 }
 
+/// The contents of an object as the dump has them, not decoded.
+enum Contents<'a> {
+    Class(ClassIdx),
+    /// The bytes of the fields.
+    Instance(&'a [u8]),
+    /// The bytes of the elements.
+    ObjectArray(&'a [u8]),
+    PrimitiveArray {
+        element: BasicType,
+        len: u32,
+        data: &'a [u8],
+    },
+}
+
 impl Heap {
     /// Reads an object from the dump.
     pub fn object(&self, object: ObjIdx) -> Result<ObjectView<'_>, HeapError> {
         let ids = self.id_size();
-        if self.kind(object) == ObjectKind::Class
-            && let Some(class) = self.class_by_object(object)
-        {
-            return Ok(ObjectView::Class { class });
-        }
-        Ok(match self.record(object)? {
-            SubRecord::Instance(instance) => {
+        Ok(match self.contents(object)? {
+            Contents::Class(class) => ObjectView::Class { class },
+            Contents::Instance(bytes) => {
                 let class = self.class_of(object);
                 ObjectView::Instance {
                     class,
-                    fields: self.fields(class, instance.fields),
+                    fields: self.fields(class, bytes),
                 }
             }
-            SubRecord::ObjectArray(array) => ObjectView::ObjectArray {
+            Contents::ObjectArray(bytes) => ObjectView::ObjectArray {
                 class: self.class_of(object),
-                elements: array
-                    .elements
+                elements: bytes
                     .chunks_exact(ids.bytes())
                     .map(|e| read_id(e, ids))
                     .collect(),
             },
-            SubRecord::PrimitiveArray(array) => ObjectView::PrimitiveArray {
+            Contents::PrimitiveArray { element, len, data } => {
+                ObjectView::PrimitiveArray { element, len, data }
+            }
+        })
+    }
+
+    fn contents(&self, object: ObjIdx) -> Result<Contents<'_>, HeapError> {
+        if self.kind(object) == ObjectKind::Class
+            && let Some(class) = self.class_by_object(object)
+        {
+            return Ok(Contents::Class(class));
+        }
+        Ok(match self.record(object)? {
+            SubRecord::Instance(instance) => Contents::Instance(instance.fields),
+            SubRecord::ObjectArray(array) => Contents::ObjectArray(array.elements),
+            SubRecord::PrimitiveArray(array) => Contents::PrimitiveArray {
                 element: array.element,
                 len: array.len,
                 data: array.data,
             },
-            _ => ObjectView::Class {
-                class: self.class_of(object),
-            },
+            _ => Contents::Class(self.class_of(object)),
         })
     }
 
@@ -289,32 +311,48 @@ impl Heap {
     /// strength ignores are listed, too, with their strength.
     pub fn outbound(&self, object: ObjIdx) -> Result<Vec<Reference>, HeapError> {
         let mut out = Vec::new();
-        let mut add = |target: ObjectId, via: Via, strength: RefStrength| {
-            if let Some(target) = self.find(target) {
-                out.push(Reference {
-                    target,
-                    via,
-                    strength,
-                });
-            }
+        self.each_outbound(object, |reference| {
+            out.push(reference);
+            Ok::<(), HeapError>(())
+        })?;
+        Ok(out)
+    }
+
+    /// Calls `each` with the references of [`outbound`](Heap::outbound), one at a time, so that a large array takes no
+    /// memory.
+    ///
+    /// # Errors
+    /// The first error of `each`, or one of reading the object.
+    pub fn each_outbound<E: From<HeapError>>(
+        &self,
+        object: ObjIdx,
+        mut each: impl FnMut(Reference) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut add = |target: ObjectId, via: Via, strength: RefStrength| match self.find(target) {
+            Some(target) => each(Reference {
+                target,
+                via,
+                strength,
+            }),
+            None => Ok(()),
         };
         let strong = RefStrength::Strong;
         let plain = self.summary().layout.model == LayoutModel::Plain;
-        match self.object(object)? {
-            ObjectView::Class { class } => {
+        match self.contents(object)? {
+            Contents::Class(class) => {
                 let info = self.class(class);
                 if !plain {
-                    add(self.class(self.class_of(object)).id, Via::Class, strong);
+                    add(self.class(self.class_of(object)).id, Via::Class, strong)?;
                 }
                 if let Some(above) = info.super_class {
-                    add(self.class(above).id, Via::Super, strong);
+                    add(self.class(above).id, Via::Super, strong)?;
                 }
-                add(info.loader, Via::Loader, strong);
+                add(info.loader, Via::Loader, strong)?;
                 if self.summary().layout.model != LayoutModel::Mat {
-                    add(info.signers, Via::Signers, strong);
-                    add(info.domain, Via::Domain, strong);
+                    add(info.signers, Via::Signers, strong)?;
+                    add(info.domain, Via::Domain, strong)?;
                     for (n, id) in info.constants.iter().enumerate() {
-                        add(*id, Via::Constant(n as u32), strong);
+                        add(*id, Via::Constant(n as u32), strong)?;
                     }
                 }
                 for field in info.statics.iter().filter(|s| s.kind == BasicType::Object) {
@@ -324,13 +362,14 @@ impl Heap {
                             name: field.name.clone(),
                         },
                         strong,
-                    );
+                    )?;
                 }
             }
-            ObjectView::Instance { class, fields } => {
-                add(self.class(class).id, Via::Class, strong);
+            Contents::Instance(bytes) => {
+                let class = self.class_of(object);
+                add(self.class(class).id, Via::Class, strong)?;
                 let referent = self.reference_strength(class);
-                for field in fields {
+                for field in self.fields(class, bytes) {
                     if let Value::Reference(id) = field.value {
                         let is_referent = field.name == "referent"
                             && self.class(field.declared_in).name == "java.lang.ref.Reference";
@@ -341,19 +380,20 @@ impl Heap {
                                 name: field.name.to_owned(),
                             },
                             strength,
-                        );
+                        )?;
                     }
                 }
             }
-            ObjectView::ObjectArray { class, elements } => {
-                add(self.class(class).id, Via::Class, strong);
-                for (n, id) in elements.iter().enumerate() {
-                    add(*id, Via::Element(n as u32), strong);
+            Contents::ObjectArray(bytes) => {
+                add(self.class(self.class_of(object)).id, Via::Class, strong)?;
+                let ids = self.id_size();
+                for (n, element) in bytes.chunks_exact(ids.bytes()).enumerate() {
+                    add(read_id(element, ids), Via::Element(n as u32), strong)?;
                 }
             }
-            ObjectView::PrimitiveArray { .. } => {
+            Contents::PrimitiveArray { .. } => {
                 if self.summary().layout.model == LayoutModel::Mat {
-                    add(self.class(self.class_of(object)).id, Via::Class, strong);
+                    add(self.class(self.class_of(object)).id, Via::Class, strong)?;
                 }
             }
         }
@@ -362,13 +402,13 @@ impl Heap {
                 kind: *kind,
                 frame: *frame,
             };
-            out.push(Reference {
+            each(Reference {
                 target: ObjIdx(*target),
                 via,
                 strength: strong,
-            });
+            })?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// References that are in no record of an instance or array, so that [`walk_contents`](Heap::walk_contents) does

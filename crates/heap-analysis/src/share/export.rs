@@ -283,36 +283,49 @@ pub fn references<E: From<HeapError>>(
     all: bool,
     mut piece: impl FnMut(&Table) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (mut sources, mut targets, mut fields) = (Vec::new(), Vec::new(), Vec::new());
-    let mut ids = heap
-        .all_ids()
-        .filter(|(o, _)| all || heap.is_reachable(*o))
-        .peekable();
-    loop {
-        let next = ids.next();
-        let outbound = match next {
-            Some((object, _)) => heap.outbound(object)?,
-            None => Vec::new(),
-        };
-        for reference in outbound {
-            let is_class = reference.via == Via::Class;
-            if !is_class && (all || heap.is_reachable(reference.target)) {
-                sources.push(next.map_or(0, |n| n.1.0) as i64);
-                targets.push(heap.id(reference.target).0 as i64);
-                fields.push(reference.via.to_string());
+    let mut rows = References::default();
+    let mut pieces = 0;
+    for (object, id) in heap.all_ids() {
+        if !all && !heap.is_reachable(object) {
+            continue;
+        }
+        heap.each_outbound(object, |reference| {
+            if reference.via == Via::Class || !(all || heap.is_reachable(reference.target)) {
+                return Ok(());
             }
-        }
-        let last = ids.peek().is_none();
-        if sources.len() >= PIECE || last {
-            let columns = vec![
-                ("source", Values::Number(std::mem::take(&mut sources))),
-                ("target", Values::Number(std::mem::take(&mut targets))),
-                ("field", Values::Text(std::mem::take(&mut fields))),
-            ];
-            piece(&table(heap, origin, "references", columns))?;
-        }
-        if last {
-            return Ok(());
-        }
+            rows.sources.push(id.0 as i64);
+            rows.targets.push(heap.id(reference.target).0 as i64);
+            rows.fields.push(reference.via.to_string());
+            if rows.sources.len() < PIECE {
+                return Ok(());
+            }
+            pieces += 1;
+            piece(&rows.take(heap, origin))
+        })?;
+    }
+    // An empty table also has columns.
+    if pieces == 0 || !rows.sources.is_empty() {
+        piece(&rows.take(heap, origin))?;
+    }
+    Ok(())
+}
+
+/// Rows of the table `references` that are in no piece yet.
+#[derive(Default)]
+struct References {
+    sources: Vec<i64>,
+    targets: Vec<i64>,
+    fields: Vec<String>,
+}
+
+impl References {
+    fn take(&mut self, heap: &Heap, origin: &Origin) -> Table {
+        let rows = std::mem::take(self);
+        let columns = vec![
+            ("source", Values::Number(rows.sources)),
+            ("target", Values::Number(rows.targets)),
+            ("field", Values::Text(rows.fields)),
+        ];
+        table(heap, origin, "references", columns)
     }
 }
