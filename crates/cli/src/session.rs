@@ -6,6 +6,7 @@ use crate::free_memory;
 use crate::output::{self, Copied, Stdout};
 use crate::progress::Meter;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
+use report::escape::shell;
 use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
 use serde::Serialize;
 use server::kept::{Kept, KeptAnswers};
@@ -318,8 +319,9 @@ impl Session {
         if self.is_data() || file == Path::new("-") || commands.is_empty() {
             return Ok(());
         }
+        let file = shell(&file.display().to_string());
         let lines = commands.iter().map(|command| {
-            let text = format!("tenure {command}").replace("FILE", &file.display().to_string());
+            let text = format!("tenure {command}").replace("FILE", &file);
             ("next", vec![Span::Value(text)])
         });
         self.say_doc(&Doc::new().facts(lines.collect()))

@@ -78,3 +78,20 @@ fn the_next_commands_are_those_for_what_was_found() {
     fs::write(&file, &whole[..whole.len() - 100]).expect("written");
     assert_eq!(next(&file)[0], "validate");
 }
+
+#[test]
+fn the_file_in_a_next_command_is_quoted_for_a_shell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("my dump (1).hprof");
+    dump(&file, 1000);
+    for command in ["overview", "leaks"] {
+        let ran = Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .args([command, "--no-index"])
+            .arg(&file)
+            .output()
+            .expect("running tenure");
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        let quoted = format!("tenure report '{}' -o report.html", file.display());
+        assert!(printed.contains(&quoted), "{printed}");
+    }
+}

@@ -71,9 +71,27 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
+/// A word of a command for a POSIX shell, quoted if necessary.
+pub fn shell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,=@%+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) && !text.starts_with('-') {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_for_a_shell_is_quoted() {
+        assert_eq!(shell("a/b-1.hprof"), "a/b-1.hprof");
+        assert_eq!(shell("my dump (1).hprof"), "'my dump (1).hprof'");
+        assert_eq!(shell("a'; id; '$b"), "'a'\\''; id; '\\''$b'");
+        assert_eq!(shell(""), "''");
+    }
 
     #[test]
     fn terminal_text_shows_what_it_hides() {

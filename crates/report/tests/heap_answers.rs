@@ -135,3 +135,19 @@ fn objects_of_a_thread_in_no_known_frame_are_below_a_line_of_their_own() {
     let all = ["fono", "noooooooom"];
     assert!(all.iter().all(|k| kinds.contains(k)), "{kinds}\n{text}");
 }
+
+#[test]
+fn a_class_name_in_a_suggested_command_is_quoted() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let class = b.class("a'; id; '", object, &[]);
+    for _ in 0..1000 {
+        let instance = b.instance(class, &[]);
+        b.root(Root::JniGlobal { reference: 1 }, instance);
+    }
+    let found = find(&open(&b), &LeakOptions::default(), &Control::quiet()).expect("suspects");
+    let text = text(&found);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let command = r"tenure paths --class 'a'\''; id; '\''' FILE";
+    assert!(words.join(" ").contains(command), "{text}");
+}

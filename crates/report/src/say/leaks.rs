@@ -3,6 +3,7 @@
 use super::Say;
 use super::threads::variable_spans;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
+use crate::escape::shell;
 use crate::units::plural;
 use heap_analysis::android::destroyed::Destroyed;
 use heap_analysis::leaks::{
@@ -196,7 +197,10 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         SuspectKind::Class if suspect.path.is_empty() && !deep => {
             doc = doc.text([
                 Span::from("No single object holds them all. To see what does: "),
-                Span::Strong(format!("tenure paths --class '{}' FILE", suspect.class)),
+                Span::Strong(format!(
+                    "tenure paths --class {} FILE",
+                    shell(&suspect.class)
+                )),
                 Span::from(" (or "),
                 Span::Strong("tenure leaks --deep FILE".to_owned()),
                 Span::from(")."),

@@ -3,6 +3,7 @@
 
 use super::describe;
 use super::sql::{self, ShownQuery};
+use report::escape::shell;
 use requests::Fault;
 use requests::Params;
 use serde::Serialize;
@@ -26,7 +27,7 @@ pub(super) fn of(
     params: &Params,
 ) -> Result<Shown, Fault> {
     let command = match (view, base) {
-        ("compare", Some(base)) => Some(format!("tenure diff {} {}", quoted(base), quoted(file))),
+        ("compare", Some(base)) => Some(format!("tenure diff {} {}", shell(base), shell(file))),
         _ => line(file, view, params),
     };
     let queries = sql::of(view, params);
@@ -45,7 +46,7 @@ fn line(file: &str, view: &str, params: &Params) -> Option<String> {
     let of_set = view == "histogram" && params.get("set").is_some();
     let view = if of_set { "objects" } else { view };
     let view = describe::named(view)?;
-    let mut command = format!("tenure {} {}", view.command?, quoted(file));
+    let mut command = format!("tenure {} {}", view.command?, shell(file));
     let flags = view.parameters.iter();
     for (param, flag) in flags.filter_map(|it| Some((it.name, it.flag?))) {
         let default = (of_set && param == "by").then_some("class");
@@ -55,21 +56,11 @@ fn line(file: &str, view: &str, params: &Params) -> Option<String> {
         match flag.strip_suffix('!') {
             Some(flag) if params.flag(param) => command.push_str(&format!(" {flag}")),
             Some(_) => {}
-            None if flag.is_empty() => command.push_str(&format!(" {}", quoted(value))),
-            None => command.push_str(&format!(" {flag} {}", quoted(value))),
+            None if flag.is_empty() => command.push_str(&format!(" {}", shell(value))),
+            None => command.push_str(&format!(" {flag} {}", shell(value))),
         }
     }
     Some(command)
-}
-
-/// A word, quoted for a POSIX shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,=@%+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) && !text.starts_with('-') {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]
