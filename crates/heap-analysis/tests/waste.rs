@@ -612,6 +612,29 @@ fn entries_of_one_bucket_count_once_each() {
 }
 
 #[test]
+fn sums_of_sizes_that_no_heap_can_have_do_not_wrap() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let fields = [("table", Type::Object), ("baseCount", Type::Long)];
+    let map = b.class("java/util/concurrent/ConcurrentHashMap", object, &fields);
+    let fields = [("capacity", Type::Long)];
+    let buffer = b.class("java/nio/DirectByteBuffer", object, &fields);
+    let refs = b.object_array_class();
+    for _ in 0..4 {
+        let table = b.object_array(refs, &[0; 4]);
+        let map = b.instance(map, &[Value::Object(table), Value::Long(i64::MAX)]);
+        let buffer = b.instance(buffer, &[Value::Long(i64::MAX)]);
+        b.root(Root::Unknown, map);
+        b.root(Root::Unknown, buffer);
+    }
+    let heap = open(&b);
+    let got = waste(&heap, &WasteOptions::default(), &Control::quiet()).expect("an answer");
+    assert_eq!(got.native.allocated_bytes.0, u64::MAX);
+    let row = &got.collections.rows[0];
+    assert_eq!((row.elements, row.collided), (u64::MAX, u64::MAX));
+}
+
+#[test]
 fn a_users_table_adds_a_collection() {
     let mut b = Builder::new(IdSize::Eight);
     let object = b.java_lang_object();

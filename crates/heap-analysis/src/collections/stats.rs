@@ -478,7 +478,8 @@ fn add(row: &mut CollectionRow, found: &Found, filled: &Filled, heap: &Heap) {
         row.fill[segment as usize - 1] += 1;
     }
     row.unused.0 += filled.unused;
-    row.collided += filled.collided;
+    // A damaged dump may have any size.
+    row.collided = row.collided.saturating_add(filled.collided);
     if filled.size > row.largest_size {
         row.largest = Address(heap.id(found.object));
         row.largest_size = filled.size;

@@ -137,7 +137,8 @@ pub(super) fn sum(heap: &Heap, list: &[RawBuffer], top: Option<usize>) -> Native
             BufferOrigin::Foreign => (&mut answer.foreign, &mut answer.foreign_bytes),
         };
         *count += 1;
-        bytes.0 += buffer.capacity;
+        // A damaged dump may have any capacity.
+        bytes.0 = bytes.0.saturating_add(buffer.capacity);
         owners.push(buffer);
     }
     owners.sort_by_key(|b| (Reverse(b.capacity), b.object));
