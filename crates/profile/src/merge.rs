@@ -8,11 +8,11 @@ use crate::profile::{Profile, Thread};
 use crate::references::Reference;
 use crate::sites::{Site, SiteTable};
 use crate::stacks::{Frame, FrameId, Method, Stacks, TraceId, TraceKey};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Profile {
     /// Adds another run's profile. Traces with the same frames become one; serial numbers and
-    /// threads of a trace are those of one process and are dropped.
+    /// threads of a trace are those of one process and are dropped. Other threads get free serials.
     pub fn merge(&mut self, other: &Profile) {
         let mut map = Map::new(self);
         let traces: Vec<TraceId> = map.traces(&other.names, &other.stacks);
@@ -23,6 +23,7 @@ impl Profile {
             .map(|name| self.names.intern(name))
             .collect();
         let name = |id: NameId| names.get(id.0 as usize).copied().unwrap_or_default();
+        let mut threads = Serials::new(self, other);
 
         self.native_interval = self.native_interval.max(other.native_interval);
         for (ours, table) in [
@@ -47,7 +48,7 @@ impl Profile {
                 .rows()
                 .iter()
                 .for_each(|(id, count)| samples.add(trace(*id), *count));
-            samples.unlisted += table.unlisted;
+            samples.unlisted = samples.unlisted.saturating_add(table.unlisted);
         }
         if let Some(table) = &other.costs {
             let costs = self.costs.get_or_insert_with(CostTable::default);
@@ -55,7 +56,7 @@ impl Profile {
                 .rows()
                 .iter()
                 .for_each(|(id, cost)| costs.add(trace(*id), *cost));
-            costs.unlisted_ns += table.unlisted_ns;
+            costs.unlisted_ns = costs.unlisted_ns.saturating_add(table.unlisted_ns);
         }
         if let Some(pairs) = &other.pairs {
             let ours = self.pairs.get_or_insert_with(Vec::new);
@@ -66,8 +67,8 @@ impl Profile {
                     .find(|one| (one.callee, one.caller) == (callee, caller))
                 {
                     Some(one) => {
-                        one.calls += pair.calls;
-                        one.total_ns += pair.total_ns;
+                        one.calls = one.calls.saturating_add(pair.calls);
+                        one.total_ns = one.total_ns.saturating_add(pair.total_ns);
                     }
                     None => ours.push(CallPair {
                         callee,
@@ -86,13 +87,15 @@ impl Profile {
                     ..*row
                 });
             }
-            contention.unlisted_ns += table.unlisted_ns;
+            let unlisted = contention.unlisted_ns;
+            contention.unlisted_ns = unlisted.saturating_add(table.unlisted_ns);
         }
         if let Some(table) = &other.references {
             let references = self.references.get_or_insert_default();
             let rows = table.rows.iter().map(|row| Reference {
                 class: name(row.class),
                 trace: trace(row.trace),
+                thread: threads.of(row.thread),
                 ..*row
             });
             references.rows.extend(rows);
@@ -100,25 +103,34 @@ impl Profile {
         self.merge_weighted(other, trace, name);
         let waits = other.waits.iter().map(|wait| Wait {
             class: name(wait.class),
+            thread: threads.of(wait.thread),
             ..*wait
         });
         self.waits.extend(waits);
         for dump in &other.monitor_dumps {
             let mut dump = dump.clone();
-            for thread in &mut dump.threads {
-                thread.trace = trace(thread.trace);
+            for row in &mut dump.threads {
+                row.trace = trace(row.trace);
+                row.thread = threads.of(row.thread);
             }
             for monitor in &mut dump.monitors {
                 monitor.class = name(monitor.class);
+                let waiting = monitor.waiting_to_enter.iter_mut();
+                let waiting = waiting.chain(&mut monitor.waiting_to_be_notified);
+                let owner = monitor.owner.as_mut().map(|owner| &mut owner.0);
+                waiting
+                    .chain(owner)
+                    .for_each(|thread| *thread = threads.of(*thread));
             }
             self.monitor_dumps.push(dump);
         }
-        let threads = other.threads.iter();
-        self.threads.extend(threads.map(|thread| Thread {
-            name: name(thread.name),
-            group: name(thread.group),
-            ..*thread
-        }));
+        self.threads
+            .extend(other.threads.iter().map(|thread| Thread {
+                serial: threads.of(thread.serial),
+                name: name(thread.name),
+                group: name(thread.group),
+                ..*thread
+            }));
     }
 
     /// Adds the numbers of [`Profile::weighted`], and the notes about them.
@@ -144,6 +156,52 @@ impl Profile {
             }
         }
     }
+}
+
+/// Maps the serials of another profile's threads to serials that are free in this one.
+struct Serials {
+    taken: FxHashSet<u32>,
+    mapped: FxHashMap<u32, u32>,
+    last: u32,
+}
+
+impl Serials {
+    fn new(own: &Profile, other: &Profile) -> Serials {
+        let (taken, others) = (serials(own), serials(other));
+        Serials {
+            last: taken.union(&others).copied().max().unwrap_or(0),
+            mapped: FxHashMap::default(),
+            taken,
+        }
+    }
+
+    /// The new serial of a thread; 0 is no thread.
+    fn of(&mut self, serial: u32) -> u32 {
+        if serial == 0 || !self.taken.contains(&serial) {
+            return serial;
+        }
+        *self.mapped.entry(serial).or_insert_with(|| {
+            self.last = self.last.wrapping_add(1);
+            self.last
+        })
+    }
+}
+
+/// All serials in the tables of a profile; not every thread is in [`Profile::threads`].
+fn serials(profile: &Profile) -> FxHashSet<u32> {
+    let mut found: FxHashSet<u32> = profile.threads.iter().map(|one| one.serial).collect();
+    found.extend(profile.waits.iter().map(|wait| wait.thread));
+    let references = profile.references.iter().flat_map(|table| &table.rows);
+    found.extend(references.map(|row| row.thread));
+    for dump in &profile.monitor_dumps {
+        found.extend(dump.threads.iter().map(|row| row.thread));
+        for monitor in &dump.monitors {
+            found.extend(&monitor.waiting_to_enter);
+            found.extend(&monitor.waiting_to_be_notified);
+            found.extend(monitor.owner.map(|owner| owner.0));
+        }
+    }
+    found
 }
 
 /// Maps the traces of another profile to those of this one.

@@ -183,3 +183,43 @@ fn merging_a_profile_with_itself_doubles_every_number() {
         assert_eq!(pairs(&twice), pairs(&once), "{case}");
     }
 }
+
+/// Two runs give the same serials to different threads.
+#[test]
+fn threads_of_merged_profiles_keep_their_names() {
+    let run = |first: &str, second: &str| {
+        let text = format!(
+            "THREAD START (obj=1, id = 200001, name=\"{first}\", group=\"main\")\n\
+             THREAD START (obj=2, id = 200002, name=\"{second}\", group=\"main\")\n\
+             WAITED: MONITOR Ljava/lang/Object;, time_waited=5, thread 200002\n\
+             WAITED: MONITOR Ljava/lang/Object;, time_waited=5, thread 200003\n\
+             TRACE 300001:\n\tA.b(A.java:3)\n\
+             MONITOR DUMP BEGIN\n    THREAD 200001, trace 300001, status: R\n    \
+             MONITOR Ljava/lang/Object;\n\towner: thread 200001, entry count: 1\n\
+             \twaiting to enter: thread 200002\nMONITOR DUMP END\n"
+        );
+        profile::read(text.as_bytes()).expect("a profile").0
+    };
+    let mut both = run("alpha", "beta");
+    both.merge(&run("gamma", "delta"));
+    both.merge(&run("epsilon", "zeta"));
+    let name = |serial: u32| {
+        let thread = both.thread(serial);
+        thread.map_or("unknown", |thread| both.names.get(thread.name))
+    };
+    let waits: Vec<_> = both.waits.iter().map(|wait| name(wait.thread)).collect();
+    assert_eq!(
+        waits,
+        ["beta", "unknown", "delta", "unknown", "zeta", "unknown"]
+    );
+    for (dump, [first, second]) in
+        both.monitor_dumps
+            .iter()
+            .zip([["alpha", "beta"], ["gamma", "delta"], ["epsilon", "zeta"]])
+    {
+        assert_eq!(name(dump.threads[0].thread), first);
+        let monitor = &dump.monitors[0];
+        assert_eq!(monitor.owner.map(|owner| name(owner.0)), Some(first));
+        assert_eq!(name(monitor.waiting_to_enter[0]), second);
+    }
+}
