@@ -15,6 +15,8 @@ pub struct NameId(pub u32);
 pub struct Names {
     texts: Vec<Box<str>>,
     ids: FxHashMap<Box<str>, NameId>,
+    /// Ids of removed names, which the next names get.
+    free: Vec<NameId>,
 }
 
 impl Default for Names {
@@ -22,6 +24,7 @@ impl Default for Names {
         let mut names = Names {
             texts: Vec::new(),
             ids: FxHashMap::default(),
+            free: Vec::new(),
         };
         names.intern("");
         names
@@ -34,10 +37,21 @@ impl Names {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
-        let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        self.texts.push(name.into());
+        let id = self.free.pop().unwrap_or_else(|| self.another(""));
+        if let Some(text) = self.texts.get_mut(id.0 as usize) {
+            *text = name.into();
+        }
         self.ids.insert(name.into(), id);
         id
+    }
+
+    /// Removes a name that nothing has any more. Its id is that of another name later.
+    pub(crate) fn remove(&mut self, id: NameId) {
+        if let Some(text) = self.texts.get_mut(id.0 as usize) {
+            let text = std::mem::take(text);
+            self.ids.remove(&text);
+            self.free.push(id);
+        }
     }
 
     /// A new id for an existing name: two classes may have the same name.
@@ -59,7 +73,7 @@ impl Names {
 
     /// Number of names, including the empty one.
     pub fn len(&self) -> usize {
-        self.texts.len()
+        self.texts.len() - self.free.len()
     }
 
     /// Always false, because the empty name always exists.

@@ -9,6 +9,7 @@ use crate::references::ReferenceTable;
 use crate::sites::{SiteTable, Volume};
 use crate::stacks::{Frame, Stacks, TraceId};
 use crate::weighted::WeightedTable;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// A thread that started while the profile ran.
@@ -143,6 +144,12 @@ impl Profile {
         frames
             .map(|frame| self.frame_name(self.stacks.frame(*frame)))
             .collect()
+    }
+
+    /// The threads by serial, for many of them.
+    pub fn threads_by_serial(&self) -> FxHashMap<u32, Thread> {
+        let threads = self.threads.iter().rev();
+        threads.map(|thread| (thread.serial, *thread)).collect()
     }
 
     /// The thread with a serial.

@@ -1,6 +1,7 @@
 //! The binary form.
 
 use super::NoProfile;
+use super::threads::Threads;
 use crate::cpu::Cost;
 use crate::metric::{Metric, WeightedStack};
 use crate::monitors::{Contention, Monitor, MonitorDump, MonitorThread, Wait};
@@ -42,11 +43,22 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
 
 /// A profile that grows with the records of a stream without end. Pass every record except heap dumps; the profile can
 /// be requested at any time.
+///
+/// Threads that have ended are forgotten, with their names, if no stack refers to them; the last thousand are kept. Of
+/// monitor dumps the last one is kept, and no single waits.
 #[derive(Debug)]
 pub struct StreamReader {
     ids: IdSize,
     builder: Builder<'static>,
+    /// The number of names of this stream.
+    texts: usize,
+    /// The last record, if it is a name that may be that of the next thread only.
+    own_text: Option<ObjectId>,
 }
+
+/// The agent remembers the names among the first 4096 and refers to them again, also for threads and members with the
+/// same name; there are fewer notes, which are sent as names, than the rest.
+const REMEMBERED: usize = 8192;
 
 impl StreamReader {
     /// A reader for a stream with this header.
@@ -54,9 +66,12 @@ impl StreamReader {
         let mut builder = Builder::default();
         builder.profile.created_ms = header.timestamp_ms;
         builder.ids = Some(header.id_size);
+        builder.threads = Threads::of_stream();
         StreamReader {
             ids: header.id_size,
             builder,
+            texts: 0,
+            own_text: None,
         }
     }
 
@@ -69,6 +84,7 @@ impl StreamReader {
     /// threads keep their meaning, and those of names and frames are assigned again.
     pub fn go_on(&mut self, header: &hprof::Header) {
         self.ids = header.id_size;
+        (self.texts, self.own_text) = (0, None);
         self.builder.ids = Some(header.id_size);
         self.builder.texts.clear();
         self.builder.frames.clear();
@@ -78,12 +94,28 @@ impl StreamReader {
 
     /// Processes the next record. Damaged and unknown ones are ignored.
     pub fn record(&mut self, raw: &RawRecord<'_>) {
+        let own_text = self.own_text.take();
         match raw.decode(self.ids) {
             Some(Record::Utf8 { id, bytes }) => {
                 self.builder.texts.insert(id, Cow::Owned(bytes.to_vec()));
+                self.texts += 1;
+                self.own_text = (self.texts > REMEMBERED).then_some(id);
             }
-            Some(record) => self.builder.record(&record),
-            None => self.builder.extra(raw),
+            Some(record) => {
+                self.builder.record(&record);
+                if let Record::StartThread { name, .. } = record
+                    && own_text == Some(name)
+                {
+                    self.builder.texts.remove(&name);
+                }
+            }
+            None => {
+                self.builder.extra(raw);
+                let profile = &mut self.builder.profile;
+                profile.waits.clear();
+                let last = profile.monitor_dumps.len().saturating_sub(1);
+                profile.monitor_dumps.drain(..last);
+            }
         }
     }
 
@@ -111,6 +143,7 @@ struct Builder<'a> {
     classes: FxHashMap<Serial, NameId>,
     frames: FxHashMap<ObjectId, FrameId>,
     traces: FxHashMap<Serial, TraceId>,
+    threads: Threads,
     /// The variances for the rows of the next table.
     variances: Vec<[f64; 2]>,
     /// Whether this is not the first stream: stacks and threads that were reported before are reported again.
@@ -120,7 +153,9 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn name(&mut self, id: ObjectId) -> NameId {
         let bytes = self.texts.get(&id).map(|text| &**text).unwrap_or_default();
-        self.profile.names.intern(&decode_modified_utf8(bytes))
+        let name = self.profile.names.intern(&decode_modified_utf8(bytes));
+        self.threads.share_name(name);
+        name
     }
 
     /// Whether there are no tables: a heap dump has the stacks of its threads, which are not a profile.
@@ -138,8 +173,9 @@ impl Builder<'_> {
             Record::LoadClass { serial, name, .. } => {
                 let bytes = self.texts.get(name).map(|text| &**text).unwrap_or_default();
                 let name = readable_class_name(&decode_modified_utf8(bytes));
-                self.classes
-                    .insert(*serial, self.profile.names.intern(&name));
+                let name = self.profile.names.intern(&name);
+                self.threads.share_name(name);
+                self.classes.insert(*serial, name);
             }
             Record::Frame(frame) => self.frame(frame),
             Record::Trace {
@@ -152,6 +188,9 @@ impl Builder<'_> {
                     .filter_map(|id| self.frames.get(id).copied())
                     .collect();
                 let thread = (thread.0 != 0).then_some(*thread);
+                if let Some(thread) = thread {
+                    self.threads.has_stack(thread.0);
+                }
                 let key = TraceKey {
                     serial: *serial,
                     thread,
@@ -171,44 +210,31 @@ impl Builder<'_> {
                 group,
                 ..
             } => {
-                let (name, group) = (self.name(*name), self.name(*group));
+                let bytes = self.texts.get(name).map(|text| &**text).unwrap_or_default();
+                let text = decode_modified_utf8(bytes);
+                let name = self.threads.name(&mut self.profile.names, &text);
                 let thread = Thread {
                     serial: thread.0,
                     name,
-                    group,
+                    group: self.name(*group),
                     ended: false,
                 };
-                // Programs with very many threads begin and end short ones, which are the last.
-                let mut all = self.profile.threads.iter_mut().rev();
-                let known = match self.goes_on {
-                    true => all.find(|one| one.serial == thread.serial),
-                    false => None,
-                };
-                match known {
-                    // The VM does not report the name of an ended thread any more.
-                    Some(_) if thread.name == NameId::default() => {}
-                    Some(known) => *known = thread,
-                    None => self.profile.threads.push(thread),
-                }
+                self.threads.start(&mut self.profile, thread, self.goes_on);
             }
-            Record::EndThread { thread } => {
-                let mut newest_first = self.profile.threads.iter_mut().rev();
-                if let Some(one) = newest_first.find(|one| one.serial == thread.0) {
-                    one.ended = true;
-                }
-            }
+            Record::EndThread { thread } => self.threads.end(&mut self.profile, thread.0),
             Record::AllocSites { sites, .. } => self.sites(sites),
             Record::CpuSamples { total, samples } => {
                 let mut left = i64::from(*total);
                 for (count, serial) in samples {
                     let trace = self.trace(*serial);
-                    left -= i64::from(*count);
+                    left = left.saturating_sub(i64::from(*count));
                     self.profile
                         .samples
                         .get_or_insert_default()
                         .add(trace, u64::from(*count));
                 }
-                self.profile.samples.get_or_insert_default().unlisted += left.max(0) as u64;
+                let table = self.profile.samples.get_or_insert_default();
+                table.unlisted = table.unlisted.saturating_add(left.max(0) as u64);
             }
             _ => {}
         }
@@ -265,10 +291,11 @@ impl Builder<'_> {
                         self_ns: number(&row[12..20]) as i64,
                         total_ns: number(&row[20..28]) as i64,
                     };
-                    left -= cost.self_ns;
+                    left = left.saturating_sub(cost.self_ns);
                     self.profile.costs.get_or_insert_default().add(trace, cost);
                 }
-                self.profile.costs.get_or_insert_default().unlisted_ns += left.max(0);
+                let table = self.profile.costs.get_or_insert_default();
+                table.unlisted_ns = table.unlisted_ns.saturating_add(left.max(0));
             }
             Some(RecordTag::WallTimes) if body.len() >= 12 => {
                 let metric = match number(&body[..4]) {
@@ -310,7 +337,8 @@ impl Builder<'_> {
                     };
                     self.profile.contention.get_or_insert_default().add(row);
                 }
-                self.profile.contention.get_or_insert_default().unlisted_ns += left;
+                let table = self.profile.contention.get_or_insert_default();
+                table.unlisted_ns = table.unlisted_ns.saturating_add(left);
             }
             Some(RecordTag::MonitorDump) => self.monitor_dump(body),
             Some(RecordTag::MonitorWait) if body.len() == 20 && number(&body[..4]) == 1 => {
@@ -482,4 +510,69 @@ fn number(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof::FileOffset;
+
+    fn reader() -> StreamReader {
+        let mut bytes = b"JAVA PROFILE 1.0.2\0".to_vec();
+        bytes.extend(4u32.to_be_bytes());
+        bytes.extend(0u64.to_be_bytes());
+        StreamReader::new(&hprof::Header::parse(&bytes).expect("a header"))
+    }
+
+    fn send(reader: &mut StreamReader, tag: RecordTag, words: &[u32], text: &str) {
+        let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        body.extend(text.bytes());
+        reader.record(&RawRecord {
+            at: FileOffset(0),
+            tag: tag as u8,
+            time_us: 0,
+            length: body.len() as u32,
+            body: &body,
+        });
+    }
+
+    #[test]
+    fn a_stream_of_short_threads_needs_no_more_memory_with_time() {
+        let mut reader = reader();
+        send(&mut reader, RecordTag::Utf8, &[1], "main");
+        send(&mut reader, RecordTag::StartThread, &[1, 0, 0, 1, 1, 1], "");
+        for n in 2..50_000 {
+            send(&mut reader, RecordTag::Utf8, &[n], &format!("Thread-{n}"));
+            send(&mut reader, RecordTag::StartThread, &[n, 0, 0, n, 1, 1], "");
+            send(&mut reader, RecordTag::EndThread, &[n], "");
+        }
+        let texts = reader.builder.texts.len();
+        let profile = reader.profile();
+        let (threads, names) = (profile.threads.len(), profile.names.len());
+        assert!(texts <= REMEMBERED && threads < 2500, "{texts} {threads}");
+        assert_eq!(names, threads + 1);
+        let name = |serial| {
+            profile
+                .names
+                .get(profile.thread(serial).expect("kept").name)
+        };
+        assert_eq!([name(1), name(49_999)], ["main", "Thread-49999"]);
+    }
+
+    #[test]
+    fn a_stream_keeps_no_single_waits_and_the_last_monitor_dump() {
+        let mut reader = reader();
+        for n in 0..10 {
+            send(&mut reader, RecordTag::MonitorWait, &[1, 0, n, 0, 7], "");
+            send(&mut reader, RecordTag::MonitorDump, &[1, n, 0, 0, 0], "");
+        }
+        let profile = reader.profile();
+        assert!(profile.waits.is_empty());
+        let dumps: Vec<u32> = profile
+            .monitor_dumps
+            .iter()
+            .map(|one| one.threads[0].thread)
+            .collect();
+        assert_eq!(dumps, [9]);
+    }
 }

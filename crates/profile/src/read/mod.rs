@@ -3,6 +3,7 @@
 mod binary;
 mod jfr;
 mod text;
+mod threads;
 
 pub use binary::StreamReader;
 

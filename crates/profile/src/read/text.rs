@@ -1,5 +1,6 @@
 //! The text form.
 
+use super::threads::Threads;
 use crate::cpu::{CallPair, Cost, CostTable, SampleTable};
 use crate::metric::{Metric, WeightedStack};
 use crate::monitors::{Contention, Monitor, MonitorDump, MonitorThread, Wait};
@@ -26,6 +27,11 @@ pub(super) fn read(data: &[u8]) -> (Profile, Diagnostics) {
     let mut diagnostics = reader.into_diagnostics();
     diagnostics.extend(builder.diagnostics);
     (builder.profile, diagnostics)
+}
+
+/// Milliseconds as nanoseconds; a negative time is none.
+fn nanoseconds(milliseconds: i64) -> u64 {
+    milliseconds.max(0).saturating_mul(MS).cast_unsigned()
 }
 
 /// A date as `ctime` prints it, `Fri Feb  6 13:13:42 2004`, in milliseconds since 1970.
@@ -60,6 +66,7 @@ fn unix_ms(date: &[u8]) -> Option<u64> {
 struct Builder {
     profile: Profile,
     traces: FxHashMap<u32, TraceId>,
+    threads: Threads,
     diagnostics: Diagnostics,
     /// The open table, and the part of its total that is not in its rows so far.
     open: Option<(CpuKind, i64)>,
@@ -86,14 +93,9 @@ impl Builder {
                     group,
                     ended: false,
                 };
-                self.profile.threads.push(thread);
+                self.threads.start(&mut self.profile, thread, false);
             }
-            TextRecord::ThreadEnd { thread } => {
-                let threads = self.profile.threads.iter_mut();
-                threads
-                    .filter(|one| one.serial == *thread)
-                    .for_each(|one| one.ended = true);
-            }
+            TextRecord::ThreadEnd { thread } => self.threads.end(&mut self.profile, *thread),
             TextRecord::Trace(trace) => self.trace(trace),
             TextRecord::SitesBegin { .. } => {
                 self.profile.sites = Some(SiteTable::default());
@@ -149,14 +151,14 @@ impl Builder {
                     callee: self.name(known(b"<unknown callee>", row.callee)),
                     caller: self.name(known(b"<unknown caller>", row.caller)),
                     calls: row.count,
-                    total_ns: row.time * MS,
+                    total_ns: row.time.saturating_mul(MS),
                 };
                 self.profile.pairs.get_or_insert_default().push(pair);
                 self.call_pair(row);
             }
             TextRecord::Wait(event) if event.done => {
                 let class = self.class(event.monitor);
-                let waited_ns = (event.time.max(0) * MS) as u64;
+                let waited_ns = nanoseconds(event.time);
                 self.profile.waits.push(Wait {
                     class,
                     thread: event.thread,
@@ -168,7 +170,7 @@ impl Builder {
                 self.profile.contention.get_or_insert_default();
             }
             TextRecord::MonitorTime(row) => {
-                let blocked_ns = (self.part(row.share) * MS).max(0) as u64;
+                let blocked_ns = nanoseconds(self.part(row.share));
                 let (class, trace) = (self.class(row.name), self.find(row.trace));
                 let row = Contention {
                     class,
@@ -195,7 +197,7 @@ impl Builder {
                 self.profile.begin_weights(Metric::Parks);
             }
             TextRecord::LockTime(row) => {
-                let parked_ns = (self.part(row.share) * MS).max(0).cast_unsigned();
+                let parked_ns = nanoseconds(self.part(row.share));
                 let (class, trace) = (self.name(row.name), self.find(row.trace));
                 self.profile.add_parks(class, trace, row.count, parked_ns);
             }
@@ -282,18 +284,19 @@ impl Builder {
         let part = self.part(row.share);
         match &mut self.open {
             Some((CpuKind::Samples, left)) => {
-                *left -= i64::try_from(row.count).unwrap_or(i64::MAX);
+                *left = left.saturating_sub_unsigned(row.count);
                 self.profile
                     .samples
                     .get_or_insert_default()
                     .add(trace, row.count);
             }
             Some((CpuKind::Time, left)) => {
-                *left -= part;
+                *left = left.saturating_sub(part);
+                let time_ns = part.saturating_mul(MS);
                 let cost = Cost {
                     calls: row.count,
-                    self_ns: part * MS,
-                    total_ns: part * MS,
+                    self_ns: time_ns,
+                    total_ns: time_ns,
                 };
                 self.profile.costs.get_or_insert_default().add(trace, cost);
             }
@@ -305,7 +308,7 @@ impl Builder {
                 let stack = WeightedStack {
                     trace,
                     class: None,
-                    value: (part * MS).max(0).cast_unsigned(),
+                    value: nanoseconds(part),
                 };
                 self.profile.add_weight(metric, stack);
             }
@@ -317,11 +320,12 @@ impl Builder {
         match self.open.take() {
             Some((CpuKind::Samples, left)) => {
                 let table: &mut SampleTable = self.profile.samples.get_or_insert_default();
-                table.unlisted += left.max(0) as u64;
+                table.unlisted = table.unlisted.saturating_add(left.max(0) as u64);
             }
             Some((CpuKind::Time, left)) => {
                 let table: &mut CostTable = self.profile.costs.get_or_insert_default();
-                table.unlisted_ns += left.max(0) * MS;
+                let unlisted = left.max(0).saturating_mul(MS);
+                table.unlisted_ns = table.unlisted_ns.saturating_add(unlisted);
             }
             Some((CpuKind::Running | CpuKind::Waiting, _)) | None => {}
         }
@@ -383,7 +387,7 @@ impl Builder {
         let cost = Cost {
             calls: row.count,
             self_ns: 0,
-            total_ns: row.time * MS,
+            total_ns: row.time.saturating_mul(MS),
         };
         self.profile.costs.get_or_insert_default().add(trace, cost);
     }

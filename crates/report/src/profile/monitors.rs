@@ -66,20 +66,18 @@ pub struct MonitorRow {
     pub waiting_to_be_notified: Vec<String>,
 }
 
-/// The name of a thread, or its serial.
-fn thread(profile: &Profile, serial: u32) -> String {
-    match profile.thread(serial) {
-        Some(thread) => profile.names.get(thread.name).to_owned(),
-        None => format!("thread {serial}"),
-    }
-}
-
 /// Waits and monitor dumps of a profile.
 pub fn monitors(profile: &Profile) -> Monitors {
+    let threads = profile.threads_by_serial();
+    // The name of a thread, or its serial.
+    let thread = |serial: u32| match threads.get(&serial) {
+        Some(thread) => profile.names.get(thread.name).to_owned(),
+        None => format!("thread {serial}"),
+    };
     let mut rows: BTreeMap<(String, String), (u64, u64, u64)> = BTreeMap::new();
     for wait in &profile.waits {
         let class = profile.names.get(wait.class).to_owned();
-        let row = rows.entry((class, thread(profile, wait.thread)));
+        let row = rows.entry((class, thread(wait.thread)));
         let (waits, total, longest) = row.or_default();
         *waits += 1;
         *total = total.saturating_add(wait.waited_ns);
@@ -94,14 +92,14 @@ pub fn monitors(profile: &Profile) -> Monitors {
     };
     let mut waits: Vec<WaitRow> = rows.into_iter().map(row).collect();
     waits.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
-    let all = |serials: &[u32]| serials.iter().map(|one| thread(profile, *one)).collect();
+    let all = |serials: &[u32]| serials.iter().map(|one| thread(*one)).collect();
     let dump = |dump: &::profile::MonitorDump| DumpRows {
         threads: dump
             .threads
             .iter()
             .filter(|row| row.status != "ZO")
             .map(|row| ThreadRow {
-                thread: thread(profile, row.thread),
+                thread: thread(row.thread),
                 status: row.status.clone(),
                 frames: profile.trace_names(row.trace),
             })
@@ -111,7 +109,7 @@ pub fn monitors(profile: &Profile) -> Monitors {
             .iter()
             .map(|row| MonitorRow {
                 class: profile.names.get(row.class).to_owned(),
-                owner: row.owner.map(|owner| thread(profile, owner.0)),
+                owner: row.owner.map(|owner| thread(owner.0)),
                 entries: row.owner.map_or(0, |owner| owner.1),
                 waiting_to_enter: all(&row.waiting_to_enter),
                 waiting_to_be_notified: all(&row.waiting_to_be_notified),

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::metadata::types;
-use ::profile::{Frame, Line, NameId, Profile, TraceId};
+use ::profile::{Frame, Line, NameId, Profile, Thread, TraceId};
 use std::collections::HashMap;
 
 /// Frame types of the pool.
@@ -39,6 +39,7 @@ pub(super) struct Pools<'a> {
     methods: HashMap<::profile::MethodId, u64>,
     stacks: HashMap<TraceId, u64>,
     threads: HashMap<u32, u64>,
+    known_threads: HashMap<u32, Thread>,
 }
 
 // Indexes in `pools`.
@@ -80,6 +81,7 @@ impl<'a> Pools<'a> {
             methods: HashMap::new(),
             stacks: HashMap::new(),
             threads: HashMap::new(),
+            known_threads: profile.threads_by_serial().into_iter().collect(),
         };
         for name in FRAME_TYPES {
             pools.pools[FRAMES].1.add(|out| out.string(name));
@@ -250,7 +252,7 @@ impl<'a> Pools<'a> {
         if let Some(id) = self.threads.get(&serial) {
             return *id;
         }
-        let known = profile.thread(serial);
+        let known = self.known_threads.get(&serial).copied();
         let name = known.map_or("", |thread| profile.names.get(thread.name));
         let group = known.map_or(0, |thread| self.group(thread.group));
         let id = self.pools[THREADS].1.add(|out| {
