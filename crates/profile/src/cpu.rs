@@ -34,7 +34,8 @@ impl SampleTable {
             self.rows.push((trace, 0));
             next
         });
-        self.rows[row as usize].1 += samples;
+        let sum = &mut self.rows[row as usize].1;
+        *sum = sum.saturating_add(samples);
     }
 
     /// Traces and their samples, in order of their first one.
@@ -44,7 +45,8 @@ impl SampleTable {
 
     /// All samples, the unlisted ones included.
     pub fn total(&self) -> u64 {
-        self.unlisted + self.rows.iter().map(|(_, samples)| samples).sum::<u64>()
+        let rows = self.rows.iter().map(|(_, samples)| *samples);
+        rows.fold(self.unlisted, u64::saturating_add)
     }
 
     /// Resets all counts to zero.
@@ -65,7 +67,7 @@ impl SampleTable {
             self.rows.len(),
             total,
             cut,
-            |row| samples(row) as i64,
+            |row| i64::try_from(samples(row)).unwrap_or(i64::MAX),
             samples,
         )
     }
@@ -85,9 +87,9 @@ pub struct Cost {
 impl Cost {
     /// Adds another cost.
     pub fn add(&mut self, other: Cost) {
-        self.calls += other.calls;
-        self.self_ns += other.self_ns;
-        self.total_ns += other.total_ns;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.self_ns = self.self_ns.saturating_add(other.self_ns);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
     }
 }
 
@@ -119,7 +121,8 @@ impl CostTable {
 
     /// Time of all calls, excluding their callees.
     pub fn total_ns(&self) -> i64 {
-        self.unlisted_ns + self.rows.iter().map(|(_, cost)| cost.self_ns).sum::<i64>()
+        let rows = self.rows.iter().map(|(_, cost)| cost.self_ns);
+        rows.fold(self.unlisted_ns, i64::saturating_add)
     }
 
     /// Resets all counts to zero.

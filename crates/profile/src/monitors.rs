@@ -42,7 +42,7 @@ impl ContentionTable {
             next
         });
         let row = &mut self.rows[row as usize];
-        row.count += one.count;
+        row.count = row.count.saturating_add(one.count);
         row.blocked_ns = row.blocked_ns.saturating_add(one.blocked_ns);
     }
 
@@ -73,7 +73,7 @@ impl ContentionTable {
             hits_only: true,
         };
         let total = i64::try_from(self.total_ns()).unwrap_or(i64::MAX);
-        let cost = |row: usize| self.rows[row].blocked_ns as i64;
+        let cost = |row: usize| i64::try_from(self.rows[row].blocked_ns).unwrap_or(i64::MAX);
         rank(self.rows.len(), total, cut, cost, |row| {
             self.rows[row].count
         })

@@ -223,3 +223,44 @@ fn threads_of_merged_profiles_keep_their_names() {
         assert_eq!(name(monitor.waiting_to_enter[0]), second);
     }
 }
+
+/// The largest numbers that the text form can have are limited, not wrong.
+#[test]
+fn numbers_without_room_are_limited() {
+    let most = u64::MAX;
+    let row = |name: &str| {
+        format!(
+            "   1 100.00% 100.00% {most} 300001 A.b\n   2 1e300% 100.00% {most} 300001 {name}\n"
+        )
+    };
+    let text = format!(
+        "TRACE 300001:\n\tA.b(A.java:3)\n\
+         CPU SAMPLES BEGIN (total = {least}) now\n{}CPU SAMPLES END\n\
+         CPU TIME (ms) BEGIN (total = {largest}) now\n{}CPU TIME (ms) END\n\
+         WALL RUNNING (ms) BEGIN (total = {largest}) now\n{}WALL RUNNING (ms) END\n\
+         MONITOR TIME BEGIN (total = {most} ms) now\n{}MONITOR TIME END\n\
+         count callee caller time\n{most} A.b() A.c() {largest}\n{most} A.b() A.c() {largest}\n",
+        row("A.b"),
+        row("A.b"),
+        row("A.b"),
+        row("LA; (Java)").replace("A.b", "LA; (Java)"),
+        least = i64::MIN,
+        largest = i64::MAX,
+    );
+    let (once, _) = profile::read(text.as_bytes()).expect("a profile");
+    let mut twice = once.clone();
+    twice.merge(&once);
+    for profile in [&once, &twice] {
+        let samples = profile.samples.as_ref().expect("samples");
+        assert_eq!((samples.total(), samples.rows()[0].1), (most, most));
+        let costs = profile.costs.as_ref().expect("calls");
+        assert_eq!(costs.rows()[0].1.calls, most);
+        assert_eq!(costs.total_ns(), i64::MAX);
+        assert!(!costs.rank(0.0).is_empty() && !samples.rank(0.0).is_empty());
+        let contention = profile.contention.as_ref().expect("contention");
+        assert_eq!(contention.rows()[0].count, most);
+        for metric in profile.metrics() {
+            assert!(top(profile, metric).1 > 0, "{metric:?}");
+        }
+    }
+}

@@ -183,7 +183,10 @@ fn encode(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
     }
     let default = metrics.first().map(|metric| tables.string(metric.name()));
     let mut out = tables.out;
-    out.number(field::TIME_NANOS, profile.created_ms * 1_000_000);
+    out.number(
+        field::TIME_NANOS,
+        profile.created_ms.saturating_mul(1_000_000),
+    );
     out.number(field::DEFAULT_SAMPLE_TYPE, default.unwrap_or(0));
     for text in &tables.strings {
         out.bytes(field::STRING_TABLE, text.as_bytes());
