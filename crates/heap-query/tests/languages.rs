@@ -1,6 +1,7 @@
 //! The language of a query that names none.
 
-use crate::common::{corpus_heap, fails, known, show};
+use crate::common::{corpus_heap, fails, known, session_of, show};
+use heap_graph::LayoutModel;
 use heap_query::{Lang, Limits};
 
 #[test]
@@ -228,5 +229,34 @@ fn the_error_of_a_regular_expression_is_one_line() {
             "{text}: {error}"
         );
         assert_eq!(error.lines().count(), 1, "{text}: {error}");
+    }
+}
+
+/// Obfuscated programs have classes of all short names, `as` and `in` among them.
+#[test]
+fn classes_named_as_keywords_do_not_hide_the_keywords() {
+    use testkit::dump::{Heap, IdSize, Root};
+    let mut heap = Heap::new(IdSize::Four);
+    let object = heap.java_lang_object();
+    for name in ["select", "as", "FROM", "in", "is", "by", "desc", "id", "a"] {
+        let class = heap.class(name, object, &[]);
+        let one = heap.instance(class, &[]);
+        heap.root(Root::StickyClass, one);
+    }
+    let session = session_of(&heap.bytes(), LayoutModel::Measured);
+    let text = "select class as c, count(*) from objects where class in ('as', 'by') \
+                and id is not null group by class order by c desc";
+    for lang in [None, Some(Lang::Sql)] {
+        let table = session.run(text, lang, &Limits::default()).expect("rows");
+        let found: Vec<String> = table.rows.iter().map(|row| show(row, &[])).collect();
+        assert_eq!(
+            (table.lang, found.join(";")),
+            (Lang::Sql, "by | 1;as | 1".to_owned())
+        );
+    }
+    for text in ["\"as\"", "\"FROM\"", "instanceof.as", "a", "desc"] {
+        let text = format!("select \"@class\" from {text}");
+        let table = session.run(&text, Some(Lang::Sql), &Limits::default());
+        assert_eq!(table.expect("an object").rows.len(), 1, "{text}");
     }
 }

@@ -289,6 +289,10 @@ impl Rewriter<'_> {
         }
         let (full, next) = best?;
         let table = self.table(&full);
+        // In an obfuscated program, classes may be called `as` or `in`: without quotes this is the word of SQL.
+        if next == at + 1 && self.tokens[at].kind == Kind::Word && is_keyword(&full) {
+            return None;
+        }
         let quoted = format!("\"{}\"", table.replace('"', "\"\""));
         self.push(&quoted, self.tokens[at].from);
         Some(next)
@@ -329,6 +333,24 @@ impl Rewriter<'_> {
             .push((table.clone(), class.to_owned(), subclasses));
         table
     }
+}
+
+/// The keywords of SQLite and of the MAT Calcite dialect.
+const KEYWORDS: &str = "action add after all alter always analyze and apply as asc attach autoincrement before begin \
+    between by cascade case cast check collate column commit conflict constraint create cross \
+    current current_date current_time current_timestamp database default deferrable deferred delete \
+    desc detach distinct do drop each else end escape except exclude exclusive exists explain fail \
+    filter first following for foreign from full generated glob group groups having if ignore \
+    immediate in index indexed initially inner insert instead intersect into is isnull join key \
+    last lateral left like limit match materialized natural no not nothing notnull null nulls of \
+    offset on or order others outer over partition plan pragma preceding primary query raise range \
+    recursive references regexp reindex release rename replace restrict returning right rollback \
+    row rows savepoint select set table temp temporary then ties to transaction trigger unbounded \
+    union unique update using vacuum values view virtual when where window with within without";
+
+fn is_keyword(word: &str) -> bool {
+    let mut keywords = KEYWORDS.split(' ');
+    keywords.any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
 fn unquoted(piece: &str) -> String {
@@ -422,6 +444,31 @@ mod tests {
             ),
         ] {
             check(text, want);
+        }
+    }
+
+    #[test]
+    fn a_keyword_without_quotes_is_no_class() {
+        for (text, want) in [
+            (
+                "select x as y from a.B in is by Desc",
+                "select x as y from a.B in is by Desc",
+            ),
+            ("select * from \"as\"", "select * from \"as\""),
+            ("select as.x from as[]", "select as.x from \"as[]\""),
+            (
+                "select * from instanceof.as a",
+                "select * from \"instanceof.as\" a",
+            ),
+            ("select * from references", "select * from \"references\""),
+            (
+                "select 1 from x cross apply table(f(x))",
+                "select 1 from x join  f(x) ",
+            ),
+        ] {
+            let is_class = |name: &str| is_keyword(name) || name == "as[]";
+            let found = with(text, &is_class).expect("one statement");
+            assert_eq!(found.sql, want, "{text}");
         }
     }
 
