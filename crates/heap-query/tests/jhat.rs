@@ -202,6 +202,25 @@ fn a_script_reaches_nothing_but_the_heap_and_is_stopped() {
     }
 }
 
+/// A scan has a buffer that the memory limit of JavaScript does not include.
+#[test]
+fn a_scan_is_given_back_at_its_end_and_unfinished_ones_are_limited() {
+    let each = |body: &str| format!("var n = 0; for (var i = 0; i < 5000; i++) {{ {body} }} n");
+    let any = "function (it) { return true; }";
+    let first = format!("if (contains(heap.objects('a.Node'), {any})) n++;");
+    let of_class = format!("if (contains(heap.findClass('a.Node').instances(), {any})) n++;");
+    let for_each = format!("heap.forEachObject({any}, 'a.Node'); heap.forEachClass({any}); n++;");
+    let not_begun = "heap.objects('a.Node'); n++;";
+    for body in [&first, &of_class, &for_each, not_begun] {
+        check(&[(&each(body), "5000")]);
+    }
+    let (session, _) = known();
+    let unfinished = each("heap.objects('a.Node').next();");
+    let result = session.run(&unfinished, Some(Lang::Jhat), &Limits::default());
+    let printed = result.expect_err("too many").to_string();
+    assert_eq!(printed, "more than 4096 unfinished scans of the heap");
+}
+
 /// The examples of jhat's help page, and how many rows each has by another way.
 #[test]
 fn the_examples_of_jhats_help_run_on_a_real_dump() {

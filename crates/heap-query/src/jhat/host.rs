@@ -11,11 +11,15 @@ use heap_analysis::tables::group::trace_frames;
 use heap_graph::{ClassIdx, ObjIdx, ObjectKind, ObjectView, RefStrength, Value, Via};
 use hprof::{BasicType, ObjectId};
 use rquickjs::{Array, Ctx, IntoJs, String as JsString, Value as JsValue};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 
 /// The number of objects that a cursor returns at once.
 const BATCH: usize = 512;
+
+/// The most scans that may be unfinished at once: each has a buffer of its own, which the memory limit of JavaScript
+/// does not include.
+const SCANS: usize = 4096;
 
 /// The number of paths that `livepaths` searches for.
 const PATHS: usize = 100;
@@ -86,10 +90,17 @@ pub(super) enum Given {
     Nothing,
 }
 
+/// The running scans by number.
+#[derive(Default)]
+struct Scans {
+    running: FxHashMap<usize, Box<dyn Iterator<Item = ObjIdx>>>,
+    begun: usize,
+}
+
 /// The heap and the running scans.
 pub(super) struct Host {
     pub(super) env: Env,
-    cursors: RefCell<Vec<Box<dyn Iterator<Item = ObjIdx>>>>,
+    scans: RefCell<Scans>,
     /// Why the last call failed; JavaScript only gets an exception.
     pub(super) failed: RefCell<Option<QueryError>>,
 }
@@ -98,13 +109,13 @@ impl Host {
     pub(super) fn new(env: &Env) -> Host {
         Host {
             env: env.clone(),
-            cursors: RefCell::default(),
+            scans: RefCell::default(),
             failed: RefCell::default(),
         }
     }
 
     /// Starts a scan of the instances of classes.
-    pub(super) fn scan(&self, classes: &[ClassIdx], subclasses: bool) -> usize {
+    pub(super) fn scan(&self, classes: &[ClassIdx], subclasses: bool) -> Result<u64, QueryError> {
         let classes = if subclasses {
             self.env.with_subclasses(classes)
         } else {
@@ -115,10 +126,16 @@ impl Host {
         self.push(Box::new(found))
     }
 
-    fn push(&self, scan: Box<dyn Iterator<Item = ObjIdx>>) -> usize {
-        let mut cursors = self.cursors.borrow_mut();
-        cursors.push(scan);
-        cursors.len() - 1
+    fn push(&self, scan: Box<dyn Iterator<Item = ObjIdx>>) -> Result<u64, QueryError> {
+        let mut scans = self.scans.borrow_mut();
+        if scans.running.len() >= SCANS {
+            let message = format!("more than {SCANS} unfinished scans of the heap");
+            return Err(QueryError::Run(message));
+        }
+        scans.begun += 1;
+        let number = scans.begun;
+        scans.running.insert(number, scan);
+        Ok(number as u64)
     }
 
     /// Classes with a name as in Java or in a class file, or with the id of a class object.
@@ -154,6 +171,11 @@ impl Host {
         let yes = given.iter().any(|g| matches!(g, Given::Flag(true)));
         match question {
             "next" => return Ok(self.next(at(0))),
+            "close" => {
+                let number = at(0).unwrap_or(0) as usize;
+                self.scans.borrow_mut().running.remove(&number);
+                return Ok(NULL);
+            }
             "findClass" => {
                 let found = self
                     .classes(word)
@@ -171,7 +193,7 @@ impl Host {
                 let heap = self.env.heap.clone();
                 let all = (0..heap.classes().len() as u32).map(ClassIdx);
                 let objects: Vec<ObjIdx> = all.filter_map(|c| heap.class_object(c)).collect();
-                return Ok(number(self.push(Box::new(objects.into_iter())) as u64));
+                return self.push(Box::new(objects.into_iter())).map(number);
             }
             "roots" => {
                 let roots = self.env.heap.roots().iter();
@@ -186,7 +208,7 @@ impl Host {
             return Ok(NULL);
         };
         if let Some(class) = self.env.heap.class_by_object(object)
-            && let Some(answer) = self.of_class(question, class, word, yes)
+            && let Some(answer) = self.of_class(question, class, word, yes)?
         {
             return Ok(answer);
         }
@@ -194,9 +216,9 @@ impl Host {
     }
 
     fn next(&self, cursor: Option<u64>) -> Answer {
-        let mut cursors = self.cursors.borrow_mut();
-        let cursor = cursor.and_then(|n| cursors.get_mut(n as usize));
-        numbers(cursor.into_iter().flatten().take(BATCH))
+        let mut scans = self.scans.borrow_mut();
+        let scan = cursor.and_then(|n| scans.running.get_mut(&(n as usize)));
+        numbers(scan.into_iter().flatten().take(BATCH))
     }
 
     fn value(&self, value: Value) -> Answer {
@@ -207,13 +229,19 @@ impl Host {
         }
     }
 
-    fn of_class(&self, question: &str, class: ClassIdx, word: &str, yes: bool) -> Option<Answer> {
+    fn of_class(
+        &self,
+        question: &str,
+        class: ClassIdx,
+        word: &str,
+        yes: bool,
+    ) -> Result<Option<Answer>, QueryError> {
         let heap = &self.env.heap;
         let info = heap.class(class);
         let classes = |list: &mut dyn Iterator<Item = ClassIdx>| {
             numbers(list.filter_map(|c| heap.class_object(c)))
         };
-        Some(match question {
+        Ok(Some(match question {
             "className" => text(&info.name),
             "superclass" => {
                 let above = info.super_class.and_then(|c| heap.class_object(c));
@@ -247,9 +275,9 @@ impl Host {
                 classes(&mut all.into_iter().filter(|c| *c != class))
             }
             "superclasses" => classes(&mut lineage(heap, class).skip(1)),
-            "instances" => number(self.scan(&[class], yes) as u64),
-            _ => return None,
-        })
+            "instances" => number(self.scan(&[class], yes)?),
+            _ => return Ok(None),
+        }))
     }
 
     fn of_object(

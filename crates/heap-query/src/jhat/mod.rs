@@ -109,9 +109,18 @@ fn rows<'js>(
             filter,
             ..
         } => {
-            let cursor = host.scan(&host.classes(class), *subclasses) as f64;
+            let cursor = host.scan(&host.classes(class), *subclasses);
+            let cursor = cursor.map_err(|error| {
+                *host.failed.borrow_mut() = Some(error);
+                rquickjs::Error::Exception
+            })?;
             let start: Function<'js> = driver.get("query")?;
-            start.call((select.as_str(), name.as_str(), filter.as_str(), cursor))?
+            start.call((
+                select.as_str(),
+                name.as_str(),
+                filter.as_str(),
+                cursor as f64,
+            ))?
         }
     };
     let mut width = None;

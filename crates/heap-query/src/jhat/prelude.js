@@ -26,11 +26,17 @@
     return numbers.map(wrap);
   }
 
-  function* each(cursor) {
-    for (;;) {
-      const batch = host("next", cursor);
-      if (batch.length === 0) return;
-      for (const n of batch) yield wrap(n);
+  // A scan begins with the first object, and is given back when the loop over it ends, however it ends.
+  function* each(open) {
+    const cursor = open();
+    try {
+      for (;;) {
+        const batch = host("next", cursor);
+        if (batch.length === 0) return;
+        for (const n of batch) yield wrap(n);
+      }
+    } finally {
+      host("close", cursor);
     }
   }
 
@@ -113,7 +119,7 @@
       case "isSuperclassOf": return (other) => host("isSubclassOf", classNumber(other), host("className", n));
       case "subclasses": return () => list(host("subclasses", n));
       case "superclasses": return () => list(host("superclasses", n));
-      case "instances": return () => each(host("instances", n, false));
+      case "instances": return () => each(() => host("instances", n, false));
       default: {
         // A static field, as on the class object in Java.
         const field = host("statics", n).find((f) => f[0] === name);
@@ -273,10 +279,10 @@
     return { id: object.id, type, description: type, referrer: null, object };
   }
 
-  function classesOf(clazz, subclasses) {
+  function instancesOf(clazz, subclasses) {
     const n = clazz === undefined || clazz === null ? host("findClass", "java.lang.Object") : classNumber(clazz);
     if (n === undefined || n < 0) throw new TypeError("there is no class " + String(clazz));
-    return host("instances", n, subclasses !== false);
+    return each(() => host("instances", n, subclasses !== false));
   }
 
   const heap = {
@@ -286,13 +292,13 @@
     },
     forEachObject(callback, clazz, subclasses) {
       callback = compile(["it"], callback);
-      for (const o of each(classesOf(clazz, subclasses))) if (callback(o)) return;
+      for (const o of instancesOf(clazz, subclasses)) if (callback(o)) return;
     },
     findClass(name) { const n = host("findClass", String(name)); return n < 0 ? null : wrap(n); },
     findObject(id) { return wrap(host("findObject", String(id))); },
-    classes: () => each(host("classes")),
+    classes: () => each(() => host("classes")),
     objects(clazz, subclasses, filter) {
-      const all = each(classesOf(clazz, subclasses));
+      const all = instancesOf(clazz, subclasses);
       return filter === undefined ? all : api.filter(all, filter);
     },
     finalizables() {
@@ -369,7 +375,7 @@
     }
     const selected = compile([name], select);
     const admits = where === "" ? () => true : compile([name], where);
-    for (const o of each(cursor)) {
+    for (const o of each(() => cursor)) {
       if (passes(admits(o))) yield* rows(selected(o), true);
     }
   }
