@@ -344,6 +344,7 @@ fn errors_point_at_the_place_and_nothing_can_be_changed() {
             "no such column",
         ),
         ("select 1; select 2", 10, "one statement"),
+        ("select * from outbound", 22, "needs its argument"),
         ("select * form objects", 9, "syntax error"),
     ] {
         fails(&session, Lang::Sql, sql, place, message);

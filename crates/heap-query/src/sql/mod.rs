@@ -334,6 +334,9 @@ fn plain(message: &str) -> String {
     match message {
         "not authorized" => "only SELECT is possible: a dump is never changed".to_owned(),
         "authorization denied" => "only SELECT is possible: a dump is never changed".to_owned(),
+        "no query solution" => {
+            "a function in FROM needs its argument, for example outbound(o.id)".to_owned()
+        }
         other => other.to_owned(),
     }
 }
