@@ -16,6 +16,9 @@ pub struct Look {
     pub raw_bytes: bool,
 }
 
+/// Columns are padded up to this width: one text of a megabyte must not make every row as long.
+const MOST_PADDED: usize = 200;
+
 /// A piece of output and its width on the screen.
 struct Piece {
     text: String,
@@ -255,6 +258,9 @@ fn render_table(table: &Table, look: &Look, out: &mut String) {
             limit = Some((n, room));
         }
     }
+    widths
+        .iter_mut()
+        .for_each(|width| *width = (*width).min(MOST_PADDED));
     let mut line = |cells: Vec<Piece>, dim: bool| {
         let mut text = String::new();
         for (n, piece) in cells.iter().enumerate() {
@@ -338,6 +344,19 @@ mod tests {
         let text = render(&sample(), &look);
         assert!(text.lines().all(|l| l.chars().count() <= 46), "{text}");
         assert!(text.contains("…inside.SomeService$Entry"), "{text}");
+    }
+
+    #[test]
+    fn one_long_text_does_not_make_every_row_as_long() {
+        let mut table = Table::new([words("value"), number("length")]);
+        table.row([Cell::value("x".repeat(100_000)), Cell::count(100_000)]);
+        for n in 0..100 {
+            table.row([Cell::value("short"), Cell::count(n)]);
+        }
+        let text = render(&Doc::new().table(table), &Look::default());
+        assert!(text.len() < 130_000, "{}", text.len());
+        let row = text.lines().last().expect("a row");
+        assert_eq!(row, format!("short{:202}99", ""));
     }
 
     #[test]
