@@ -191,6 +191,20 @@ impl Profile {
             .filter(|stack| stack.value > 0)
     }
 
+    /// The part of a metric that the stacks do not have, because the file does not list those below its cutoff.
+    pub fn unlisted(&self, metric: Metric) -> u64 {
+        let found = match metric {
+            Metric::Samples => self.samples.as_ref().map(|table| table.unlisted),
+            Metric::CpuTime => {
+                let time = self.costs.as_ref().map(|table| table.unlisted_ns);
+                time.map(|time| time.max(0).cast_unsigned())
+            }
+            Metric::Blocked => self.contention.as_ref().map(|table| table.unlisted_ns),
+            _ => None,
+        };
+        found.unwrap_or(0)
+    }
+
     /// Names of the frames of a stack, outermost first, followed by the class in brackets.
     pub fn path(&self, stack: &WeightedStack) -> Vec<String> {
         let mut path = self.trace_names(stack.trace);

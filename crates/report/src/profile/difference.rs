@@ -14,6 +14,9 @@ pub struct ProfileDifference {
     pub schema: &'static str,
     /// The metric.
     pub metric: &'static str,
+    /// Its name in a text.
+    #[serde(skip)]
+    pub label: &'static str,
     /// Its unit: `count`, `bytes` or `nanoseconds`.
     pub unit: &'static str,
     /// The sum of the profile.
@@ -88,6 +91,7 @@ pub fn difference(
     ProfileDifference {
         schema: "tenure.profile_difference/1",
         metric: metric.name(),
+        label: label(profile, metric),
         unit: metric.unit(),
         total: totals[0],
         base_total: totals[1],
@@ -131,7 +135,7 @@ pub fn doc(answer: &ProfileDifference, metric: Metric) -> Doc {
         ]);
     }
     table.omitted = answer.omitted_methods;
-    let mut line = vec![Span::from(format!("{}: ", label(metric)))];
+    let mut line = vec![Span::from(format!("{}: ", answer.label))];
     line.extend(cell(answer.total).spans);
     line.push(Span::from(" in all, "));
     line.extend(cell(answer.base_total).spans);

@@ -156,9 +156,11 @@ impl ThreadNames {
     }
 }
 
-/// The name of a metric in a document.
-pub(crate) fn label(metric: Metric) -> &'static str {
+/// The name of a metric of a profile in a document.
+pub(crate) fn label(profile: &Profile, metric: Metric) -> &'static str {
     match metric {
+        // Elapsed time, or CPU time with `msa=y`: the file does not have which of them.
+        Metric::CpuTime if profile.stacks(Metric::Calls).next().is_some() => "Time of calls",
         Metric::Samples => "CPU samples",
         Metric::CpuTime => "CPU time",
         Metric::Calls => "Calls",
@@ -236,6 +238,31 @@ CPU TIME (ms) END
         ] {
             assert_eq!(Form::of_file_name(name), form, "{name}");
         }
+    }
+
+    #[test]
+    fn elapsed_time_of_calls_is_not_called_cpu_time() {
+        let mut profile = profile();
+        assert_eq!(label(&profile, Metric::CpuTime), "Time of calls");
+        let page = String::from_utf8(render(&profile, Form::Html, None, "demo")).expect("text");
+        assert!(page.contains("Time of calls") && !page.contains("CPU time"));
+        // CPU time of samples, as a live page has it: nothing is known of calls.
+        let trace = profile
+            .stacks(Metric::Samples)
+            .next()
+            .expect("a stack")
+            .trace;
+        let mut costs = ::profile::CostTable::default();
+        let self_ns = 10_000_000;
+        costs.add(
+            trace,
+            ::profile::Cost {
+                self_ns,
+                ..Default::default()
+            },
+        );
+        profile.costs = Some(costs);
+        assert_eq!(label(&profile, Metric::CpuTime), "CPU time");
     }
 
     #[test]

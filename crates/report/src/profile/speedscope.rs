@@ -73,8 +73,8 @@ fn sampled(frames: &mut Frames<'_>, metric: Metric, thread: Option<&str>) -> Val
     json!({
         "type": "sampled",
         "name": match thread {
-            Some(thread) => format!("{}, thread {thread}", label(metric)),
-            None => label(metric).to_owned(),
+            Some(thread) => format!("{}, thread {thread}", label(frames.profile, metric)),
+            None => label(frames.profile, metric).to_owned(),
         },
         "unit": unit,
         "startValue": 0,

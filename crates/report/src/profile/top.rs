@@ -5,6 +5,7 @@ use super::monitors::{Monitors, monitors};
 use super::native::{NativeProfile, native};
 use super::references::{self, ReferenceRow, references};
 use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::units::{grouped, percent};
 use ::profile::{Estimate, Metric, Profile};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -16,6 +17,9 @@ pub struct TopProfile {
     pub schema: &'static str,
     /// The metric.
     pub metric: &'static str,
+    /// Its name in a text.
+    #[serde(skip)]
+    pub label: &'static str,
     /// Its unit: `count`, `bytes` or `nanoseconds`.
     pub unit: &'static str,
     /// The sum over all listed stacks.
@@ -134,6 +138,7 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
     TopProfile {
         schema: "tenure.profile/1",
         metric: metric.name(),
+        label: label(profile, metric),
         unit: metric.unit(),
         total,
         metrics: profile.metrics().into_iter().map(Metric::name).collect(),
@@ -143,9 +148,31 @@ pub fn top(profile: &Profile, metric: Metric, top: Option<usize>) -> TopProfile 
         methods,
         stacks,
         native: native(profile, top),
-        notes: profile.notes.clone(),
+        notes: profile
+            .notes
+            .iter()
+            .cloned()
+            .chain(unlisted(profile, metric, total))
+            .collect(),
         monitors: monitors(profile),
     }
+}
+
+/// A note on the part of the metric that is below the cutoff of the file; none if it may be a rounding error of the
+/// shares in a text.
+fn unlisted(profile: &Profile, metric: Metric, listed: u64) -> Option<String> {
+    let missing = profile.unlisted(metric);
+    let whole = listed.saturating_add(missing);
+    let amount = match metric.unit() {
+        "nanoseconds" => format!("{:.1} ms", missing as f64 / 1e6),
+        _ => grouped(missing),
+    };
+    (missing > 0 && missing >= whole / 100).then(|| {
+        format!(
+            "The file lists no stacks below its cutoff: {amount} more, {} of the whole, in no row and no share.",
+            percent(missing as f64 / whole as f64)
+        )
+    })
 }
 
 /// What one sample adds to a metric that was sampled; `None` for an exact one.
@@ -187,7 +214,7 @@ pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
     }
     methods.omitted = answer.omitted_methods;
     let mut doc = Doc::new().text([
-        Span::from(format!("{}: ", label(metric))),
+        Span::from(format!("{}: ", answer.label)),
         cell(answer.total)
             .spans
             .into_iter()
@@ -261,6 +288,23 @@ mod tests {
     }
 
     #[test]
+    fn stacks_below_the_cutoff_of_the_file_are_noted() {
+        let text = b"TRACE 300001:\n\tCpu.hot(Cpu.java:3)\n\
+            CPU SAMPLES BEGIN (total = 20) Sat Nov 21 04:57:27 2026\n   \
+            1 65.00% 65.00%      13 300001 Cpu.hot\nCPU SAMPLES END\n";
+        let (cut, _) = ::profile::read(text).expect("a profile");
+        let answer = top(&cut, Metric::Samples, None);
+        assert_eq!(answer.total, 13);
+        assert_eq!(
+            answer.notes,
+            [
+                "The file lists no stacks below its cutoff: 7 more, 35.0 % of the whole, in no row and no share."
+            ]
+        );
+        assert!(top(&profile(), Metric::Samples, None).notes.is_empty());
+    }
+
+    #[test]
     fn the_words_name_the_metric_and_the_methods() {
         let profile = profile();
         for metric in profile.metrics() {
@@ -268,7 +312,7 @@ mod tests {
                 &doc(&top(&profile, metric, Some(10)), metric, Some(10)),
                 &Look::default(),
             );
-            assert!(text.starts_with(label(metric)), "{text}");
+            assert!(text.starts_with(label(&profile, metric)), "{text}");
             assert!(text.contains("demo.Cpu"), "{text}");
         }
     }

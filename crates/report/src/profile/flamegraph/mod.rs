@@ -137,7 +137,7 @@ fn graph(profile: &Profile, base: Option<&Profile>, metric: Metric, names: &mut 
     }
     let [values, base_values] = values;
     let mut graph = json!({
-        "label": label(metric),
+        "label": label(profile, metric),
         "unit": metric.unit(),
         "classes": matches!(metric, Metric::RetainedBytes | Metric::ShallowBytes),
         "total": totals[0][0],
