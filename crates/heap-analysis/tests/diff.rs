@@ -55,6 +55,14 @@ fn growth_that_is_split_among_classes_and_statics_has_a_place_for_each() {
         ]
     );
     assert!(answer.grown.iter().all(|c| c.steady));
+    assert_eq!(answer.omitted_grown, 0);
+    let options = DiffOptions {
+        top: Some(1),
+        ..DiffOptions::default()
+    };
+    let dumps: Vec<(String, &Heap)> = heaps.iter().map(|h| (String::new(), h)).collect();
+    let short = diff(&dumps, &options, &Control::quiet()).unwrap();
+    assert_eq!((short.grown.len(), short.omitted_grown), (1, 3));
     // No byte is in two places, and none is missing.
     let heap = |n: usize| answer.dumps[n].shallow.0 as i64;
     assert_eq!(growth(&answer.grown), heap(2) - heap(0));

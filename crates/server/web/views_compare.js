@@ -40,7 +40,7 @@ function place(c, n) {
     })));
 }
 
-function groups(title, rows, index) {
+function groups(title, rows, omitted, index) {
   if (!rows.length) return null;
   return [h("h2", null, title), table({
     rows,
@@ -49,7 +49,7 @@ function groups(title, rows, index) {
       { title: "Retained", num: true, sort: (r) => r.retained.at(index), cell: (r) => bytes(r.retained.at(index)) },
       { title: "Group", cell: group },
     ],
-  })];
+  }), more(omitted)];
 }
 
 export const compare = {
@@ -69,8 +69,9 @@ export const compare = {
       after.unrelated ? notice("warn", "These dumps have little in common", h("p", null, "They may be of different programs. What follows is then no sign of a leak.")) : null,
       h("h2", null, "What grew"),
       answer.grown.length ? answer.grown.map(place) : h("p", { class: "empty" }, "No place grew by a notable part of the heap."),
-      answer.shrunk.length ? [h("h2", null, "What shrank"), answer.shrunk.map(place)] : null,
-      groups("New at the top of the dominator tree", answer.new, -1), groups("Gone from there", answer.gone, 0),
+      more(answer.omitted_grown),
+      answer.shrunk.length ? [h("h2", null, "What shrank"), answer.shrunk.map(place), more(answer.omitted_shrunk)] : null,
+      groups("New at the top of the dominator tree", answer.new, answer.omitted_new, -1), groups("Gone from there", answer.gone, answer.omitted_gone, 0),
       h("h2", null, "Classes"), h("div", { class: "controls" }, search("find", context.params.find, "Class")),
       table({
         rows, empty: "No class changed.",

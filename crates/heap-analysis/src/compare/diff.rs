@@ -90,6 +90,29 @@ pub struct Diff {
     pub classes: Vec<ClassChange>,
     /// Number of changed classes that were left out.
     pub omitted_classes: u64,
+    /// Number of places that grew and were left out; absent if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_grown: u64,
+    /// Number of places that shrank and were left out; absent if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_shrunk: u64,
+    /// Number of groups of `new` that were left out; absent if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_new: u64,
+    /// Number of groups of `gone` that were left out; absent if there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_gone: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Shortens a list; returns the number of entries that are left out.
+fn cut<T>(list: &mut Vec<T>, keep: usize) -> u64 {
+    let omitted = list.len().saturating_sub(keep);
+    list.truncate(keep);
+    omitted as u64
 }
 
 /// Compares dumps of one program, in the order of time.
@@ -123,10 +146,10 @@ pub fn diff(
         list.sort_by(|a, b| {
             (Reverse(a.growth().abs()), &a.label).cmp(&(Reverse(b.growth().abs()), &b.label))
         });
-        list.truncate(keep);
-        list
+        let omitted = cut(&mut list, keep);
+        (list, omitted)
     };
-    let (new, gone) = (only(true), only(false));
+    let ((new, omitted_new), (gone, omitted_gone)) = (only(true), only(false));
     let first = heaps.first().map_or(0, |h| h.summary().reachable_shallow.0);
     let least = ((first as f64 * options.threshold / 100.0) as i64).max(1);
     let mut moved = places(&heaps, top, least, &mut pace)?;
@@ -134,19 +157,26 @@ pub fn diff(
         let key = |p: &Place| Reverse(p.growth().abs());
         (key(a), a.signature()).cmp(&(key(b), b.signature()))
     });
-    let mut changes = |sign: i64| -> Result<Vec<Change>, HeapError> {
-        let moved = moved.iter().filter(|p| p.growth() * sign > 0).take(keep);
-        moved.map(|p| p.change(&heaps, &mut pace)).collect()
+    let mut changes = |sign: i64| -> Result<(Vec<Change>, u64), HeapError> {
+        let mut moved: Vec<&Place> = moved.iter().filter(|p| p.growth() * sign > 0).collect();
+        let omitted = cut(&mut moved, keep);
+        let moved = moved.into_iter().map(|p| p.change(&heaps, &mut pace));
+        Ok((moved.collect::<Result<_, _>>()?, omitted))
     };
     let (classes, omitted_classes) = classes(&heaps, keep);
+    let ((grown, omitted_grown), (shrunk, omitted_shrunk)) = (changes(1)?, changes(-1)?);
     Ok(Diff {
         dumps: facts.collect(),
-        grown: changes(1)?,
-        shrunk: changes(-1)?,
+        grown,
+        shrunk,
         new,
         gone,
         classes,
         omitted_classes,
+        omitted_grown,
+        omitted_shrunk,
+        omitted_new,
+        omitted_gone,
     })
 }
 
@@ -197,7 +227,6 @@ fn classes(heaps: &[&Heap], keep: usize) -> (Vec<ClassChange>, u64) {
         let key = |r: &ClassChange| (size(&r.retained), size(&r.shallow));
         (key(a), &a.class).cmp(&(key(b), &b.class))
     });
-    let omitted = rows.len().saturating_sub(keep) as u64;
-    rows.truncate(keep);
+    let omitted = cut(&mut rows, keep);
     (rows, omitted)
 }

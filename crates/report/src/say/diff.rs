@@ -2,6 +2,7 @@
 
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::units::plural;
 use heap_analysis::compare::check::Check;
 use heap_analysis::compare::diff::{Change, Diff, GroupChange};
 use hprof::Bytes;
@@ -97,7 +98,13 @@ fn changes(doc: Doc, heading: &'static str, list: &[Change], is_series: bool) ->
     doc
 }
 
-fn groups(doc: Doc, heading: &'static str, list: &[GroupChange], newest: bool) -> Doc {
+fn groups(
+    doc: Doc,
+    heading: &'static str,
+    list: &[GroupChange],
+    omitted: u64,
+    newest: bool,
+) -> Doc {
     if list.is_empty() {
         return doc;
     }
@@ -111,7 +118,19 @@ fn groups(doc: Doc, heading: &'static str, list: &[GroupChange], newest: bool) -
             Cell::new(label_spans(group)),
         ]);
     }
+    table.omitted = omitted;
     doc.heading(heading).table(table)
+}
+
+/// How many places are not listed.
+fn more(doc: Doc, omitted: u64) -> Doc {
+    match omitted {
+        0 => doc,
+        _ => doc.text([Span::Text(format!(
+            "… {}",
+            plural(omitted, "more place", "more places")
+        ))]),
+    }
 }
 
 impl Say for Diff {
@@ -143,11 +162,19 @@ impl Say for Diff {
         }
         let is_series = self.dumps.len() > 2;
         doc = changes(doc, "Growth", &self.grown, is_series);
+        doc = more(doc, self.omitted_grown);
         if !self.shrunk.is_empty() {
             doc = changes(doc.heading("What shrank"), "Loss", &self.shrunk, is_series);
+            doc = more(doc, self.omitted_shrunk);
         }
-        doc = groups(doc, "New at the top", &self.new, true);
-        doc = groups(doc, "Gone from the top", &self.gone, false);
+        doc = groups(doc, "New at the top", &self.new, self.omitted_new, true);
+        doc = groups(
+            doc,
+            "Gone from the top",
+            &self.gone,
+            self.omitted_gone,
+            false,
+        );
         let mut classes = Table::new([
             number("objects"),
             number("shallow"),
