@@ -142,6 +142,13 @@ fn shares_and_sampled_bytes_make_one_chance() {
         if version < 11 {
             return;
         }
+        // A sample cannot stand for more bytes than the VM's sampler leaves out.
+        for interval in ["0", "2147483648", "18446744073709551615"] {
+            let command = format!("api/v1/commands/record?mode=sampled&interval={interval}");
+            let (status, body) = page.ask("POST", &command);
+            assert_eq!(status, 400, "{body}");
+            assert!(body.contains("expected 1 to 2147483647 bytes"), "{body}");
+        }
         page.command("record?mode=sampled&interval=512");
         options(page, "* Chosen$A ratio=0.25\n* Chosen$B off");
         // A thread's next sample is as far away as it was before the interval was set: half a

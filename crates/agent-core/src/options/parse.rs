@@ -288,8 +288,10 @@ impl Parser {
                 options.cutoff = ratio.ok_or_else(|| wrong("cutoff", "floating point and >= 0"))?;
             }
             ("alloc", _) => {
-                let bytes = size(value).filter(|n| *n > 0);
-                let interval = bytes.ok_or_else(|| wrong("alloc", "a size such as 512k"))?;
+                // A sample stands for as many bytes as the VM's sampler, which takes no larger interval, leaves out.
+                let bytes = size(value).filter(|n| *n > 0 && i32::try_from(*n).is_ok());
+                let expected = "a size such as 512k, up to 2047m";
+                let interval = bytes.ok_or_else(|| wrong("alloc", expected))?;
                 let live = options.sampled.is_none_or(|sampled| sampled.live);
                 options.sampled = Some(SampledAlloc { interval, live });
             }

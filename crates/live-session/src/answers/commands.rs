@@ -79,9 +79,13 @@ fn recording(live: &Live, params: &Params) -> Result<Recording, Fault> {
     match mode {
         None | Some("full") => Ok(Recording::Full { depth, native }),
         Some("sampled") => {
-            let interval = params
-                .number("interval", Recording::INTERVAL as usize)?
-                .max(1) as u64;
+            let interval = params.number("interval", Recording::INTERVAL as usize)? as u64;
+            if !(1..=Recording::MOST_INTERVAL).contains(&interval) {
+                let most = Recording::MOST_INTERVAL;
+                return Err(Fault::bad(format!(
+                    "interval={interval}: expected 1 to {most} bytes"
+                )));
+            }
             Ok(Recording::Sampled {
                 interval,
                 depth,

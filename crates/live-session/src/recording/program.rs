@@ -37,6 +37,8 @@ impl Recording {
     pub const DEPTH: u32 = 32;
     /// The default mean distance of sampled allocations in bytes.
     pub const INTERVAL: u64 = 64 << 10;
+    /// The largest distance that the VM's sampler takes: each sample would stand for more bytes than it leaves out.
+    pub const MOST_INTERVAL: u64 = (1 << 31) - 1;
 
     /// The name of its mode in the API.
     pub fn mode(self) -> &'static str {

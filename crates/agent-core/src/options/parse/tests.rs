@@ -108,7 +108,14 @@ fn faults_have_the_originals_texts() {
         ("net=:80", "net option missing ':'"),
         ("net=", "net option missing ':'"),
         ("net=localhost,heap=sites", "net option missing port"),
-        ("alloc=0", "alloc option value must be a size such as 512k"),
+        (
+            "alloc=0",
+            "alloc option value must be a size such as 512k, up to 2047m",
+        ),
+        (
+            "alloc=2g",
+            "alloc option value must be a size such as 512k, up to 2047m",
+        ),
         ("alloc=", "syntax error parsing alloc=SIZE"),
         (
             "heap=sites,tracked=many",
