@@ -643,3 +643,27 @@ fn a_dump_that_cannot_be_stored_ends_no_recording() {
         assert_eq!(state["recording"]["connected"], true, "{state}");
     }
 }
+
+#[test]
+fn what_cannot_be_served_is_refused_before_the_program_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let begun = folder.path().join("begun");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("its address").port().to_string();
+    for (flags, code, words) in [
+        (["--port", &port], 3, "cannot listen on 127.0.0.1"),
+        (["--save-every", "20000"], 2, "--save-every"),
+    ] {
+        let done = Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .args(["run", "--live", "--no-browser"])
+            .args(flags)
+            .args(["--", "touch"])
+            .arg(&begun)
+            .output()
+            .expect("ran");
+        let printed = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(code), "{printed}");
+        assert!(printed.contains(words), "{printed}");
+        assert!(!begun.exists(), "{flags:?}");
+    }
+}

@@ -32,4 +32,4 @@ pub mod reply;
 pub mod serve;
 mod stop;
 
-pub use serve::{Config, Running, ServeError, Stopper, start};
+pub use serve::{Config, Running, ServeError, Stopper, check_port, start};

@@ -101,6 +101,19 @@ impl Stopper {
     }
 }
 
+/// Whether a server could listen on this port now; 0 is any free one.
+///
+/// # Errors
+/// When the port is taken, or the system has no loopback interface.
+pub fn check_port(port: u16) -> Result<(), ServeError> {
+    listen_on(port).map(drop)
+}
+
+fn listen_on(port: u16) -> Result<std::net::TcpListener, ServeError> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    listener.map_err(|error| ServeError::Listen { port, error })
+}
+
 /// Serves `site` below the token on a thread of its own.
 ///
 /// # Errors
@@ -114,8 +127,7 @@ pub fn start(site: Router, config: &Config) -> Result<Running, ServeError> {
         port: config.port,
         error,
     };
-    let listener =
-        std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, config.port)).map_err(listen)?;
+    let listener = listen_on(config.port)?;
     listener.set_nonblocking(true).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -194,7 +194,7 @@ impl Args {
         };
         let mut caught = Caught::new()?;
         let mut child = start(&self.command, option.as_deref())?;
-        let mut page: Option<Page> = None;
+        let (mut page, mut has_failed) = (None::<Page>, false);
         let status = loop {
             let runs = |page: &&Page| !page.live.status().borrow().ended;
             let jvm = page.as_ref().filter(runs);
@@ -204,26 +204,38 @@ impl Args {
                 break status;
             }
             if page.is_none()
+                && !has_failed
                 && let Some(found) = jvm::of_family(child.id())
             {
-                let opened = Page::open(&self.live, found, self.agent.clone(), session)?;
-                if let Some(recording) = recording {
-                    let live = Arc::clone(&opened.live);
-                    let door = Arc::clone(&door);
-                    std::thread::spawn(move || match watched::accept(&door, recording) {
-                        Ok(agent) => live.connect(agent),
-                        Err(error) => note(&format!("{error:#}")),
-                    });
+                match Page::open(&self.live, found, self.agent.clone(), session) {
+                    Ok(opened) => {
+                        if let Some(recording) = recording {
+                            let (live, door) = (Arc::clone(&opened.live), Arc::clone(&door));
+                            std::thread::spawn(move || match watched::accept(&door, recording) {
+                                Ok(agent) => live.connect(agent),
+                                Err(error) => note(&format!("{error:#}")),
+                            });
+                        }
+                        page = Some(opened);
+                    }
+                    // The program has begun, and runs to its end.
+                    Err(error) => {
+                        note(&format!("{error:#}"));
+                        has_failed = true;
+                    }
                 }
-                page = Some(opened);
             }
             std::thread::sleep(Duration::from_millis(50));
         };
         match page {
             Some(page) => page.finish(),
+            None if has_failed => {}
             None => note("no JVM was started"),
         }
-        Ok(Exit::Program(code_of(status)))
+        Ok(match code_of(status) {
+            0 if has_failed => Exit::Input,
+            code => Exit::Program(code),
+        })
     }
 }
 

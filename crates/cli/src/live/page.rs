@@ -47,13 +47,17 @@ fn agent_memory(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size from 16m on, such as 256m".to_owned())
 }
 
+/// What cannot be had if the port is taken.
+const NO_PAGE: &str = "no live page";
+
 impl LiveArgs {
-    /// Checks the file of class filters and where profiles go before anything is started.
+    /// Checks the port, the file of class filters and where profiles go before anything is started.
     ///
     /// # Errors
-    /// When the file cannot be read, a line is wrong, or nothing can be sent there.
+    /// When the port is taken, the file cannot be read, a line is wrong, or nothing can be sent there.
     pub(crate) fn check(&self) -> Result<()> {
         self.push.check()?;
+        server::check_port(self.port).context(NO_PAGE)?;
         let Some(file) = &self.classes else {
             return Ok(());
         };
@@ -135,7 +139,8 @@ pub(crate) struct LiveArgs {
         value_name = "MINUTES",
         requires = "live",
         default_value_t = 0,
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(0..=10_080)
     )]
     save_every: u64,
     /// With --live: folder of a project, for the source of a frame (may be repeated)
@@ -256,7 +261,7 @@ impl Page {
             signals: true,
             ..Config::default()
         };
-        let running = start(router(Arc::clone(&live)), &config).context("no live page")?;
+        let running = start(router(Arc::clone(&live)), &config).context(NO_PAGE)?;
         let url = running.url();
         note(&format!("the live page is {url}"));
         if !args.no_browser && !crate::commands::open::open_browser(&url) {
