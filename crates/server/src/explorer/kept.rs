@@ -5,7 +5,7 @@ use requests::Fault;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -49,8 +49,8 @@ impl Kept {
             if file.metadata().is_ok_and(|m| m.len() > MOST_BYTES) {
                 continue;
             }
-            let lines = BufReader::new(file).lines().map_while(Result::ok);
-            found.extend(lines.filter_map(|line| serde_json::from_str(&line).ok()));
+            let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+            found.extend(lines.filter_map(|line| serde_json::from_slice(&line).ok()));
         }
         found
     }
@@ -77,7 +77,7 @@ impl Kept {
 
 fn append(place: &Path, line: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
+    options.read(true).append(true).create(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
@@ -85,8 +85,39 @@ fn append(place: &Path, line: &[u8]) -> io::Result<()> {
         options.mode(0o600);
     }
     let mut file = options.open(place)?;
-    if file.metadata()?.len() + line.len() as u64 > MOST_BYTES {
+    let length = file.metadata()?.len();
+    if length + line.len() as u64 + 1 > MOST_BYTES {
         return Err(io::Error::other("the file is full"));
     }
-    file.write_all(line)
+    // A line that was cut, for instance by a full disk, must not take this one with it.
+    let mut last = [b'\n'];
+    if length > 0 {
+        file.seek(SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+    }
+    match last {
+        [b'\n'] => file.write_all(line),
+        _ => file.write_all(&[b"\n".as_slice(), line].concat()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_lines_hide_no_other_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dump = folder.path().join("heap.hprof");
+        let kept = Kept::beside(&dump, None, "words");
+        kept.add(&"one").expect("written");
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(folder.path().join("heap.hprof.words.jsonl"))
+            .expect("the file");
+        file.write_all(b"\"\xff\"\n\"two\"\n\"cu").expect("written");
+        kept.add(&"three").expect("written");
+        kept.add(&"four").expect("written");
+        assert_eq!(kept.lines::<String>(), ["one", "two", "three", "four"]);
+    }
 }
