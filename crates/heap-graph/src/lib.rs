@@ -42,7 +42,7 @@ pub use columns::Columns;
 pub use contents::{ContentSteps, ContentVisitor, Slot};
 pub use heap::{Dominator, Heap, ObjectsByClass};
 pub use hprof::source::{Control, Progress};
-pub use index::open_own;
+pub use index::{open_own, path_tag};
 pub use mapping::Mapping;
 pub use model::{
     ClassIdx, ClassInfo, FieldInfo, FrameInfo, GroupSums, LayoutInfo, LayoutModel, ObjIdx,

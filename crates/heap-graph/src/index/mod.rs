@@ -7,6 +7,6 @@ mod writer;
 
 pub(crate) use format::{IndexFile, Tag, VERSION};
 pub(crate) use identity::{Identity, hash};
-pub use place::open_own;
 pub(crate) use place::{IndexPlace, make_requested, spill_dir};
+pub use place::{open_own, path_tag};
 pub(crate) use writer::IndexWriter;

@@ -91,11 +91,18 @@ fn folders(dump: &Path, options: &Options) -> Vec<PathBuf> {
             .map(PathBuf::from)
     };
     let cache = home("XDG_CACHE_HOME").or_else(|| Some(home("HOME")?.join(".cache")));
-    if let (Some(cache), Ok(full)) = (cache, fs::canonicalize(dump)) {
-        let tag = super::hash(full.as_os_str().as_encoded_bytes());
-        found.push(cache.join("tenure").join(format!("{tag:016x}-{name}")));
+    if let (Some(cache), Some(tag)) = (cache, path_tag(dump)) {
+        found.push(cache.join("tenure").join(format!("{tag}-{name}")));
     }
     found
+}
+
+/// A word that distinguishes files of one name in a folder for several dumps: a hash of the whole path. `None` if there is
+/// no such file.
+pub fn path_tag(dump: &Path) -> Option<String> {
+    let full = fs::canonicalize(dump).ok()?;
+    let hash = super::hash(full.as_os_str().as_encoded_bytes());
+    Some(format!("{hash:016x}"))
 }
 
 /// True when this user owns it and no one else can write to it.

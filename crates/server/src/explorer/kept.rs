@@ -1,6 +1,7 @@
 //! A small file beside the dump, `heap.hprof.WHAT.jsonl`, of values as JSON lines. Lines are only ever appended, so
 //! that two explorers of one dump do not destroy each other's data.
 
+use heap_graph::path_tag;
 use requests::Fault;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,17 +22,18 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Beside the dump, or in the cache folder if that folder cannot be written.
+    /// Beside the dump, or in the cache folder if that folder cannot be written. There the name has a part for the
+    /// folder of the dump, because dumps in different folders may have the same name.
     pub(super) fn beside(dump: &Path, cache: Option<&Path>, what: &'static str) -> Kept {
-        let name = dump.file_name().map_or_else(
-            || format!("heap.{what}.jsonl"),
-            |n| format!("{}.{what}.jsonl", n.to_string_lossy()),
-        );
+        let name = dump.file_name().unwrap_or_default().to_string_lossy();
         let mut places = Vec::new();
         if dump.as_os_str() != "-" {
-            places.push(dump.with_file_name(&name));
+            places.push(dump.with_file_name(format!("{name}.{what}.jsonl")));
+            let tag = path_tag(dump);
+            let of_cache = cache.zip(tag);
+            places
+                .extend(of_cache.map(|(dir, tag)| dir.join(format!("{tag}-{name}.{what}.jsonl"))));
         }
-        places.extend(cache.map(|dir| dir.join(&name)));
         Kept {
             what,
             places,
@@ -63,7 +65,7 @@ impl Kept {
         let mut line = serde_json::to_string(value).map_err(|e| Fault::failed(e.to_string()))?;
         line.push('\n');
         let _writing = self.writing.lock();
-        let mut last = io::Error::other("standard input has no folder; use --cache-dir");
+        let mut last = io::Error::other("standard input is no file that it could be kept for");
         for place in &self.places {
             match append(place, line.as_bytes()) {
                 Ok(()) => return Ok(()),
@@ -104,6 +106,27 @@ fn append(place: &Path, line: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dumps_of_one_name_in_different_folders_share_no_file_in_a_cache() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A folder is where the file would be: nothing can be written beside the dumps.
+        let dumps = ["a", "b"].map(|name| {
+            let dump = folder.path().join(name).join("heap.hprof");
+            std::fs::create_dir(dump.parent().expect("a folder")).expect("created");
+            std::fs::write(&dump, b"").expect("written");
+            std::fs::create_dir(dump.with_file_name("heap.hprof.words.jsonl")).expect("created");
+            dump
+        });
+        let [a, b] = dumps.map(|dump| Kept::beside(&dump, Some(folder.path()), "words"));
+        a.add(&"of a").expect("written");
+        assert_eq!(a.lines::<String>(), ["of a"]);
+        assert!(b.lines::<String>().is_empty());
+        b.add(&"of b").expect("written");
+        assert_eq!(a.lines::<String>(), ["of a"]);
+        let input = Kept::beside("-".as_ref(), Some(folder.path()), "words");
+        assert!(input.add(&"of any dump").is_err());
+    }
 
     #[test]
     fn damaged_lines_hide_no_other_line() {
