@@ -20,6 +20,26 @@ fn recording(client: &mut Client, program: &mut Program) {
     });
 }
 
+fn what_changes_the_program_is_marked(client: &mut Client) {
+    let list = client.ask("tools/list", json!({}));
+    let tools = list["result"]["tools"].as_array().expect("tools");
+    let changing = |tool: &&Value| tool["annotations"]["readOnlyHint"] == false;
+    let changing = tools.iter().filter(changing).map(|tool| &tool["name"]);
+    assert_eq!(
+        changing.collect::<Vec<_>>(),
+        [
+            "live_record",
+            "live_sample_cpu",
+            "live_collect",
+            "live_dump",
+            "live_mark"
+        ]
+    );
+    let limit = tools.iter().find(|tool| tool["name"] == "live_allocations");
+    let limit = &limit.expect("a tool")["inputSchema"]["properties"]["limit"];
+    assert_eq!([&limit["default"], &limit["maximum"]], [30, 200]);
+}
+
 #[test]
 fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
     let Some(lab) = lab("tools for a running program") else {
@@ -33,7 +53,15 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         let pid = program.child.id().to_string();
         let place = folder.path().to_str().expect("a name");
         let agent = lab.agent.to_str().expect("a name");
-        let arguments = ["--live", &pid, "--dumps", place, "--agent", agent];
+        let arguments = [
+            "--no-index",
+            "--live",
+            &pid,
+            "--dumps",
+            place,
+            "--agent",
+            agent,
+        ];
         let mut client = Client::start(&arguments, &[]);
         let hello = client.introduce("2025-06-18");
         let text = hello["instructions"].as_str().expect("a text");
@@ -42,34 +70,23 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
             "{text}"
         );
 
-        // What changes the program is marked.
-        let list = client.ask("tools/list", json!({}));
-        let tools = list["result"]["tools"].as_array().expect("tools");
-        let changing = |tool: &&Value| tool["annotations"]["readOnlyHint"] == false;
-        let changing = tools.iter().filter(changing).map(|tool| &tool["name"]);
-        assert_eq!(
-            changing.collect::<Vec<_>>(),
-            [
-                "live_record",
-                "live_sample_cpu",
-                "live_collect",
-                "live_dump",
-                "live_mark"
-            ]
-        );
-        let limit = tools.iter().find(|tool| tool["name"] == "live_allocations");
-        let limit = &limit.expect("a tool")["inputSchema"]["properties"]["limit"];
-        assert_eq!([&limit["default"], &limit["maximum"]], [30, 200]);
+        what_changes_the_program_is_marked(&mut client);
 
         let state = client.call("live_state", json!({}));
         assert_eq!(state["pid"].to_string(), pid);
         assert_eq!(state["recording"], Value::Null, "{state}");
-        let none = client.fails("live_allocations", json!({}));
-        assert!(none.contains("nothing has been recorded"), "{none}");
-        let none = client.fails("leaks", json!({}));
-        assert!(none.contains("live_dump takes one"), "{none}");
-        let wrong = client.fails("live_allocations", json!({ "by": "clas" }));
-        assert!(wrong.contains("expected one of class, package"), "{wrong}");
+        for (tool, arguments, words) in [
+            ("live_allocations", json!({}), "nothing has been recorded"),
+            ("leaks", json!({}), "live_dump takes one"),
+            (
+                "live_allocations",
+                json!({ "by": "clas" }),
+                "expected one of class, package",
+            ),
+        ] {
+            let fault = client.fails(tool, arguments);
+            assert!(fault.contains(words), "{fault}");
+        }
 
         // Counted from here on.
         let state = client.call("live_record", json!({ "mode": "full", "depth": 8 }));
@@ -128,6 +145,8 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         let known = client.call("live_mark", json!({ "text": "the end" }));
         assert_eq!(known["error"], Value::Null);
         assert_eq!(client.end(), Some(0));
+        let index = folder.path().join(format!("{name}.tenure"));
+        assert!(!index.exists(), "an index in spite of --no-index");
         // It runs on.
         program.send("keep 1");
     }

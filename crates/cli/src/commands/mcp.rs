@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Server for AI assistants: the Model Context Protocol on standard input and output
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof --profile java.hprof.txt\n  tenure mcp --live shop.Main --dumps /tmp/dumps\n\nAn AI client starts it (docs/reference/mcp.md describes how, and the tools). It writes only the\nindex of each dump (--no-index: nothing), and with --live the heap dumps that the client requests."
+    after_help = "Examples:\n  tenure mcp heap.hprof\n  tenure mcp before.hprof after.hprof --profile java.hprof.txt\n  tenure mcp --live shop.Main --dumps /tmp/dumps\n\nAn AI client starts it (docs/reference/mcp.md describes how, and the tools). It writes only the\nindex of each dump (--no-index: none), and with --live the program's history in the user's cache and\nthe heap dumps that the client requests."
 )]
 pub struct Args {
     /// The dumps

@@ -7,6 +7,7 @@ use crate::commands::cache::user_cache;
 use crate::session::Session;
 use agent_core::control::{Command, Switch};
 use anyhow::{Context, Result, bail};
+use heap_graph::{Mapping, Options};
 use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
 use jvm_observe::jvm::Jvm;
@@ -34,6 +35,8 @@ pub(crate) struct Watched {
     /// Memory limit of the agent in bytes, if it is not the usual one.
     memory: Option<u64>,
     counters: Mutex<Option<File>>,
+    /// How its heap dumps are opened, and the names of a mapping file for them.
+    opening: (Options, Option<Mapping>),
     /// One command at a time: two that request the socket at once could make the JVM print its
     /// threads instead.
     turn: Mutex<()>,
@@ -46,6 +49,7 @@ impl Watched {
             library,
             memory,
             counters: Mutex::default(),
+            opening: Default::default(),
             turn: Mutex::default(),
         }
     }
@@ -62,8 +66,17 @@ impl Watched {
         let folder = dumps.unwrap_or(Path::new("."));
         let folder = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
         let past = user_cache(session).map(|cache| cache.join("live"));
+        let options = Options {
+            // A dump is taken later, when other memory is free.
+            max_memory: None,
+            ..session.options()
+        };
+        let watched = Watched {
+            opening: (options, session.mapping()?),
+            ..self
+        };
         Ok(Live::watch(
-            Arc::new(self),
+            Arc::new(watched),
             folder,
             sources,
             past.as_deref(),
@@ -207,7 +220,8 @@ impl Program for Watched {
     }
 
     fn open_dump(&self, path: &Path) -> Arc<dyn OpenDump> {
-        Explorer::open(path, heap_graph::Options::default())
+        let (options, mapping) = self.opening.clone();
+        Explorer::open_renamed(path, options, mapping)
     }
 
     fn name(&self) -> String {
