@@ -9,10 +9,13 @@ const LONGEST_TEXT: usize = 600;
 /// Longest answer, in bytes of JSON.
 const LONGEST_ANSWER: usize = 48 << 10;
 
+/// The most shortened texts that are named.
+const MOST_TEXTS: usize = 20;
+
 /// The answer, shortened if necessary.
 pub(super) fn bounded(mut answer: Json) -> Json {
-    let mut cut = Vec::new();
-    shorten(&mut answer, "", &mut cut);
+    let (mut cut, mut texts) = (Vec::new(), Vec::new());
+    shorten(&mut answer, "", &mut texts);
     // Each round halves a list, so there are few.
     while answer.to_string().len() > LONGEST_ANSWER {
         let Some(pointer) = longest(&answer) else {
@@ -27,11 +30,18 @@ pub(super) fn bounded(mut answer: Json) -> Json {
             cut.push((pointer, length));
         }
     }
-    if let (false, Json::Object(fields)) = (cut.is_empty(), &mut answer) {
-        let words = cut
-            .iter()
-            .map(|(place, length)| format!("{place}: {length} in all"));
-        fields.insert("truncated".to_owned(), json!(words.collect::<Vec<_>>()));
+    // Those in omitted rows are not in the answer.
+    texts.retain(|(place, _)| answer.pointer(place).is_some());
+    let more = texts.len().saturating_sub(MOST_TEXTS);
+    texts.truncate(MOST_TEXTS);
+    let word = |(place, length): &(String, usize)| format!("{place}: {length} in all");
+    let mut words: Vec<String> = texts.iter().map(word).collect();
+    if more > 0 {
+        words.push(format!("{more} more texts"));
+    }
+    words.extend(cut.iter().map(word));
+    if let (false, Json::Object(fields)) = (words.is_empty(), &mut answer) {
+        fields.insert("truncated".to_owned(), json!(words));
     }
     answer
 }
@@ -111,6 +121,23 @@ mod tests {
         );
         let cut = json!(["/text: 700 in all", "/rows: 4000 in all"]);
         assert_eq!(answer["truncated"], cut);
+    }
+
+    #[test]
+    fn what_was_cut_is_named_in_few_words_and_only_if_it_is_there() {
+        let row = |_| json!(["y".repeat(700), "z".repeat(700)]);
+        let rows: Vec<Json> = (0..1000).map(row).collect();
+        let answer = bounded(json!({ "rows": rows }));
+        assert!(answer.to_string().len() <= LONGEST_ANSWER + 2000);
+        let left = answer["rows"].as_array().unwrap().len();
+        let words = answer["truncated"].as_array().unwrap();
+        assert_eq!(words.len(), MOST_TEXTS + 2);
+        assert_eq!(words[0], "/rows/0/0: 700 in all");
+        let more = format!("{} more texts", 2 * left - MOST_TEXTS);
+        assert_eq!(words[MOST_TEXTS], json!(more));
+        assert_eq!(words[MOST_TEXTS + 1], "/rows: 1000 in all");
+        let one = bounded(json!({ "rows": ["y".repeat(700)] }));
+        assert_eq!(one["truncated"], json!(["/rows/0: 700 in all"]));
     }
 
     #[test]
