@@ -79,7 +79,13 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Response {
     let mut response = match enter(gate, site, request).await {
         Ok(response) => response,
-        Err(fault) => Refused(fault).into_response(),
+        Err(fault) => {
+            let mut refused = Refused(fault).into_response();
+            // Who has no token can hold no connection either.
+            let close = HeaderValue::from_static("close");
+            refused.headers_mut().insert(header::CONNECTION, close);
+            refused
+        }
     };
     let headers = response.headers_mut();
     for (name, value) in [

@@ -15,11 +15,12 @@
 //! # }
 //! ```
 //!
-//! In reading order: [`serve`] (listening and stopping), [`guard`] (access control), [`reply`] (answers, faults, CSV,
+//! In reading order: [`serve`] (listening and stopping), `arrivals` (connections), [`guard`] (access control), [`reply`] (answers, faults, CSV,
 //! plain HTML), [`events`] (server-sent events), [`assets`] (the page's modules), [`kept`] (answers saved beside the
 //! index), [`explorer`] (a heap dump as pages), [`mcp`] (the same views as tools on standard input and output) and
 //! [`live`] (a running program); [`reference`](mod@reference) generates parts of the documents from declarations.
 
+mod arrivals;
 pub mod assets;
 pub mod events;
 pub mod explorer;

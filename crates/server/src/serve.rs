@@ -1,6 +1,7 @@
 //! Listens on loopback. Stops at a signal or by [`Running::stop`], at most two seconds later, even if a browser keeps
 //! connections open.
 
+use crate::arrivals::Arrivals;
 use crate::guard::{Gate, gate};
 use crate::stop::Stop;
 use axum::Router;
@@ -176,8 +177,8 @@ async fn until_stopped(
         });
     }
     let mut graceful = Stop(stopping.clone());
-    let server =
-        axum::serve(listener, app).with_graceful_shutdown(async move { graceful.stopped().await });
+    let server = axum::serve(Arrivals(listener), app)
+        .with_graceful_shutdown(async move { graceful.stopped().await });
     let mut late = Stop(stopping);
     tokio::select! {
         _ = server => {}

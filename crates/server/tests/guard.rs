@@ -42,6 +42,17 @@ fn request(
 }
 
 #[test]
+fn a_refused_request_ends_its_connection() {
+    let (_dir, running) = a_server();
+    let mut stream = TcpStream::connect(running.address()).unwrap();
+    let text = format!("GET / HTTP/1.1\r\nhost: {}\r\n\r\n", running.address());
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[test]
 fn only_the_token_and_a_loopback_name_open_the_door() {
     let (_dir, running) = a_server();
     let home = format!("/{}/", running.token());
