@@ -17,19 +17,28 @@ pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self
     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
 
+/// The port of addresses that name none.
+const HTTP: u16 = 80;
+
 /// Checks requests to a site.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     token: Arc<str>,
-    hosts: Arc<[String; 3]>,
+    hosts: Arc<[String]>,
     stop: Stop,
 }
 
 impl Gate {
     pub(crate) fn new(token: &str, port: u16, stop: Stop) -> Gate {
+        let names = ["127.0.0.1", "localhost", "[::1]"];
+        let mut hosts = names.map(|name| format!("{name}:{port}")).to_vec();
+        if port == HTTP {
+            // Browsers leave it out.
+            hosts.extend(names.map(str::to_owned));
+        }
         Gate {
             token: token.into(),
-            hosts: Arc::new(["127.0.0.1", "localhost", "[::1]"].map(|h| format!("{h}:{port}"))),
+            hosts: hosts.into(),
             stop,
         }
     }
@@ -135,4 +144,26 @@ async fn enter(gate: &Gate, site: Router, mut request: Request) -> Result<Respon
         }
         _ => response,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_port_may_be_left_out_and_no_other() {
+        for (port, host, is_ours) in [
+            (80, "127.0.0.1", true),
+            (80, "localhost:80", true),
+            (80, "evil.example", false),
+            (8080, "127.0.0.1", false),
+        ] {
+            let (_stop, stopping) = tokio::sync::watch::channel(false);
+            let gate = Gate::new("token", port, Stop(stopping));
+            let mut request = Request::new(axum::body::Body::empty());
+            let value = HeaderValue::from_static(host);
+            request.headers_mut().insert(header::HOST, value);
+            assert_eq!(gate.check(&request).is_ok(), is_ours, "{port} {host}");
+        }
+    }
 }
