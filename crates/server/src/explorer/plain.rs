@@ -84,7 +84,7 @@ pub(super) fn page(view: &str, params: &Params, body: &str) -> Response {
         if offset > 0 {
             link(offset.saturating_sub(limit), "Previous rows");
         }
-        link(offset + limit, "Next rows");
+        link(offset.saturating_add(limit), "Next rows");
     }
     plain_page(&view.replace('_', " "), &out, "../")
 }
@@ -146,6 +146,12 @@ fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_beyond_all_rows_is_a_page() {
+        let params = Params::parse(&format!("offset={}&limit=5", usize::MAX));
+        assert_eq!(page("histogram", &params, "").status(), 200);
+    }
 
     #[test]
     fn ids_and_classes_become_links_and_stay_text() {

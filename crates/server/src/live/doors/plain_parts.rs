@@ -113,12 +113,17 @@ pub(in crate::live) fn pager(
         let view = view.name;
         format!(" · <a href=\"{view}?{query}\">{title}</a>")
     };
+    let limit = params.limit(ROWS).unwrap_or(ROWS).max(1);
+    // A range of time may have fewer rows than the one before.
+    let offset = offset.min(count);
     let last = offset + shown;
-    let first = if shown == 0 { offset } else { offset + 1 };
-    let [first, end, all] = [first, last, count].map(|n| grouped(n as u64));
-    let _ = write!(out, "<p>Rows {first} to {end} of {all}");
+    let [first, end, all] = [offset + 1, last, count].map(|n| grouped(n as u64));
+    let _ = match shown {
+        0 => write!(out, "<p>No rows from here on, of {all}"),
+        _ => write!(out, "<p>Rows {first} to {end} of {all}"),
+    };
     if offset > 0 {
-        out.push_str(&link(offset.saturating_sub(ROWS), "Previous"));
+        out.push_str(&link(offset.saturating_sub(limit), "Previous"));
     }
     if last < count {
         out.push_str(&link(last, "Next"));
@@ -290,4 +295,33 @@ pub(in crate::live) fn source(live: &Live, params: &Params, out: &mut String) ->
     }
     out.push_str("</pre>\n");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::doors::describe;
+
+    #[test]
+    fn other_rows_are_as_many_as_are_shown_and_there() {
+        let view = describe::named("classes").expect("a view");
+        let page = |query: &str, rows: (usize, usize, usize)| {
+            let mut out = String::new();
+            pager(view, &Params::parse(query), rows, &mut out);
+            out
+        };
+        let middle = page("limit=10&offset=50", (50, 10, 252));
+        assert!(middle.contains("Rows 51 to 60 of 252"), "{middle}");
+        assert!(
+            middle.contains("offset=40&amp;limit=10\">Previous"),
+            "{middle}"
+        );
+        assert!(middle.contains("offset=60&amp;limit=10\">Next"), "{middle}");
+        let beyond = page("", (usize::MAX, 0, 252));
+        assert!(beyond.contains("No rows from here on, of 252"), "{beyond}");
+        assert!(beyond.contains("offset=152\">Previous"), "{beyond}");
+        assert!(!beyond.contains("Next"), "{beyond}");
+        let none = page("limit=0", (0, 0, 252));
+        assert!(none.contains("offset=0&amp;limit=0\">Next"), "{none}");
+    }
 }
