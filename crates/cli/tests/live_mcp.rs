@@ -139,6 +139,8 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         }
         let resources = client.ask("resources/list", json!({}));
         assert!(resources.to_string().contains(&name), "{resources}");
+        let one = client.fails("compare", json!({}));
+        assert!(one.contains("live_dump takes another"), "{one}");
 
         let stopped = client.call("live_record", json!({ "mode": "off" }));
         assert_eq!(stopped["recording"]["on"], false, "{stopped}");

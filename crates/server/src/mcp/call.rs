@@ -220,6 +220,13 @@ impl Call<'_> {
         let (Some(before), Some(after)) = (before, after) else {
             return Err(no_such_dump(self.dumps));
         };
+        if Arc::ptr_eq(&before.explorer, &after.explorer) {
+            let why = match self.dumps {
+                [_] => "there is only one dump; live_dump takes another",
+                _ => "before and after are the same dump",
+            };
+            return Err(why.to_owned());
+        }
         let mut heaps = Vec::new();
         for dump in [before, after] {
             self.wait(dump)?;

@@ -236,9 +236,14 @@ pub(super) fn discovery(instructions: &str) -> Json {
     })
 }
 
-/// A list with this name, and how long a client may cache it.
+/// A list with this name that does not change, and how long a client may cache it.
 pub(super) fn fresh(name: &str, items: Vec<Json>) -> Json {
     json!({ name: items, "ttlMs": FRESH, "cacheScope": "private" })
+}
+
+/// A list with this name that may change at any time.
+pub(super) fn passing(name: &str, items: Vec<Json>) -> Json {
+    json!({ name: items, "ttlMs": 0, "cacheScope": "private" })
 }
 
 /// A fault as text for a model, with the position in a query.

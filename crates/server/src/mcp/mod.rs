@@ -168,7 +168,10 @@ impl<W: Write + Send> Server<W> {
                 Err(Fault::params("there is one page; leave out cursor"))
             }
             "tools/list" => Ok(tools::list(&self.subjects)),
-            "resources/list" => Ok(resources::list(&self.subjects.dumps())),
+            "resources/list" => Ok(resources::list(
+                &self.subjects.dumps(),
+                self.subjects.program.is_some(),
+            )),
             "resources/templates/list" => Ok(message::fresh("resourceTemplates", Vec::new())),
             other => Err(Fault::unknown(other)),
         }

@@ -1,6 +1,6 @@
 //! The report of each dump as a resource: what `tenure report --format md` writes, with fewer rows.
 
-use super::message::fresh;
+use super::message::{fresh, passing};
 use super::subjects::Dump;
 use form_urlencoded::byte_serialize;
 use heap_analysis::tables::dossier::{DossierOptions, dossier};
@@ -21,8 +21,8 @@ fn uri(dump: &Dump) -> String {
     format!("tenure://report/{name}")
 }
 
-/// The answer to `resources/list`.
-pub(super) fn list(dumps: &[Dump]) -> Json {
+/// The answer to `resources/list`; there may be further dumps of a running program later.
+pub(super) fn list(dumps: &[Dump], is_running: bool) -> Json {
     let resource = |dump: &Dump| {
         json!({
             "uri": uri(dump),
@@ -32,7 +32,11 @@ pub(super) fn list(dumps: &[Dump]) -> Json {
             "mimeType": MARKDOWN,
         })
     };
-    fresh("resources", dumps.iter().map(resource).collect())
+    let all = dumps.iter().map(resource).collect();
+    match is_running {
+        true => passing("resources", all),
+        false => fresh("resources", all),
+    }
 }
 
 /// The dump whose report has this address.
