@@ -321,6 +321,7 @@ fn what_a_model_gets_wrong_is_reported_in_an_answer() {
             "expected one of class",
         ),
         ("histogram", json!({ "limit": 100_000 }), "from 1 to 200"),
+        ("histogram", json!({ "limit": 2.5 }), "from 1 to 200"),
         ("histogram", json!({ "top": 5 }), "has no argument top"),
         ("leaks", json!({ "deep": "yes" }), "expected true or false"),
         (
@@ -332,6 +333,9 @@ fn what_a_model_gets_wrong_is_reported_in_an_answer() {
         let printed = client.fails(tool, arguments.clone());
         assert!(printed.contains(words), "{tool} {arguments}: {printed}");
     }
+    // To a schema, this is a whole number.
+    let two = client.call("histogram", json!({ "limit": 2.0 }));
+    assert_eq!(two["rows"].as_array().unwrap().len(), 2);
     assert_eq!(client.end(), Some(0));
 }
 
@@ -491,7 +495,13 @@ fn what_is_no_message_is_answered_by_an_error_and_no_end() {
     }
     let long = format!("{{\"x\":\"{}\"}}", "y".repeat(5 << 20));
     client.line(&long);
-    assert_eq!(client.receive()["error"]["code"], -32700);
+    let answer = client.receive();
+    let error = &answer["error"];
+    let words = "a message may have at most 4194304 bytes";
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (&json!(-32600), &json!(words))
+    );
     client.line("");
     client.line("{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}");
     client.notify("notifications/unknown", json!({}));

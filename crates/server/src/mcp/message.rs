@@ -91,6 +91,11 @@ impl Fault {
         Fault::new(-32600, message)
     }
 
+    /// A line is longer than this number of bytes.
+    pub(super) fn long(most: u64) -> Fault {
+        Fault::request(format!("a message may have at most {most} bytes"))
+    }
+
     pub(super) fn unknown(method: &str) -> Fault {
         Fault::new(-32601, format!("unknown method: {}", short(method)))
     }

@@ -95,7 +95,13 @@ impl<W: Write + Send> Server<W> {
             }
             if read as u64 == LONGEST && line.last() != Some(&b'\n') {
                 skip_line(&mut input)?;
-                line = b"too long".to_vec();
+                if self
+                    .write(&Fault::long(LONGEST).response(&Json::Null))
+                    .is_err()
+                {
+                    return Ok(());
+                }
+                continue;
             }
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;

@@ -253,7 +253,8 @@ pub(super) const PROGRAM_TOOLS: &[Tool] = &[
         "cpu",
         (
             "Sample the CPU",
-            "Begins to sample where threads use CPU time, for live_cpu, or ends that. It needs a recording. The answer is the new state.",
+            "Begins to sample where threads use CPU time, for live_cpu, or ends that. Loads the agent into the program, if it is not there yet. \
+             The answer is the new state.",
         ),
         &[Own(
             "mode",

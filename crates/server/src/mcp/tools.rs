@@ -215,7 +215,7 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
                 words.join(", ")
             )),
         },
-        (Kind::Whole, value) => match value.as_u64() {
+        (Kind::Whole, value) => match whole(value) {
             Some(n) => Ok(Some(n.to_string())),
             None => Err(format!("{name}: {}: expected a whole number", given())),
         },
@@ -226,7 +226,7 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
                 given()
             )),
         },
-        (Kind::Number(least, _, most), value) => match value.as_u64() {
+        (Kind::Number(least, _, most), value) => match whole(value) {
             Some(n) if (least..=most).contains(&n) => Ok(Some(n.to_string())),
             _ => Err(format!(
                 "{name}: {}: expected a whole number from {least} to {most}",
@@ -236,6 +236,14 @@ fn read(argument: &Parameter, value: Option<&Json>) -> Result<Option<String>, St
         (Kind::Flag, Json::Bool(flag)) => Ok(flag.then(|| "1".to_owned())),
         (Kind::Flag, _) => Err(format!("{name}: {}: expected true or false", given())),
     }
+}
+
+/// A whole number, also one that is written with decimals that are 0: to a JSON schema, 5.0 is an integer.
+fn whole(value: &Json) -> Option<u64> {
+    const MOST: f64 = (1u64 << 53) as f64;
+    let real = || value.as_f64().filter(|n| n.fract() == 0.0);
+    let of_real = || real().filter(|n| (0.0..=MOST).contains(n));
+    value.as_u64().or_else(|| of_real().map(|n| n as u64))
 }
 
 /// The tables of SQL in a few lines.
