@@ -237,6 +237,26 @@ fn saved(program: &mut Program, page: &Page) {
     assert!(file.contains("<td>Populations$Bag</td>"), "{file}");
     assert_eq!(page.text("api/v1/saved?number=2&form=html"), file);
     assert_eq!(page.ask("GET", "api/v1/compare?from=1&to=9").0, 404);
+    for (question, words) in [
+        ("allocations?from=5&to=3", "the range ends before it begins"),
+        ("savings?from=5&to=3", "the range ends before it begins"),
+        ("timeline?after=-1", "expected a whole number"),
+        ("cpu?base_from=1", "give both or none"),
+    ] {
+        let (status, body) = page.ask("GET", &format!("api/v1/{question}"));
+        assert!(status == 400 && body.contains(words), "{question}: {body}");
+    }
+    // Without an end, an answer covers the time until it was made.
+    let whole = page.json("allocations")["range"].clone();
+    let rows = page.json("state")["rows"].clone();
+    let times = rows
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| row[0].as_u64());
+    assert_eq!(whole["from"], 0);
+    assert!(whole["to"].as_u64() >= times.flatten().min(), "{whole}");
+    assert!(whole["to"].as_u64() < Some(1 << 53), "{whole}");
     let source = page.json("source?frame=Populations.keep(Populations.java:23)");
     assert_eq!((&source["line"], &source["first"]), (&23.into(), &1.into()));
     for question in [

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Range {
     /// Its begin.
     pub from: u64,
-    /// Its end.
+    /// Its end; in an answer, at most the time of the answer.
     pub to: u64,
 }
 
@@ -18,6 +18,15 @@ impl Range {
         from: 0,
         to: u64::MAX,
     };
+
+    /// The part of it that an answer at this time covers.
+    #[must_use]
+    pub fn until(self, now_ms: u64) -> Range {
+        Range {
+            from: self.from,
+            to: self.to.min(now_ms).max(self.from),
+        }
+    }
 }
 
 /// Steps of time.
@@ -61,6 +70,14 @@ pub fn time_text(step: Step, time_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_covers_no_time_after_it() {
+        let range = |from, to| Range { from, to };
+        assert_eq!(Range::ALL.until(7), range(0, 7));
+        assert_eq!(range(2, 5).until(7), range(2, 5));
+        assert_eq!(range(9, u64::MAX).until(7), range(9, 9));
+    }
 
     #[test]
     fn a_time_belongs_to_the_step_that_began_before_it() {

@@ -41,10 +41,11 @@ pub struct UnknownColumn {
 impl fmt::Display for UnknownColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sort={}: there is no such column", self.name)?;
-        if let Some(near) = nearest(&self.name, &self.known) {
-            write!(f, "; did you mean {near}?")?;
+        let all = self.known.join(", ");
+        match nearest(&self.name, &self.known) {
+            Some(near) => write!(f, "; did you mean {near}? Columns: {all}"),
+            None => write!(f, "; it has {all}"),
         }
-        write!(f, " Columns: {}", self.known.join(", "))
     }
 }
 
@@ -362,6 +363,15 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "sort=cuont: there is no such column; did you mean count? Columns: fruit, count, weight.mean"
+        );
+        let page = Page {
+            sort: "x".to_owned(),
+            ..Page::default()
+        };
+        let refused = Table::page("test", rows(), &page).expect_err("no column");
+        assert_eq!(
+            refused.to_string(),
+            "sort=x: there is no such column; it has fruit, count, weight.mean"
         );
     }
 

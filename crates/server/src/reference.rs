@@ -151,7 +151,7 @@ fn schema<R: Tabular>() -> Value {
         "properties": {
             "schema": {"const": R::SCHEMA},
             "range": {
-                "description": "The range of time, in milliseconds since 1970; null where it has no meaning.",
+                "description": "The range of time, in milliseconds since 1970; it ends with the time of the answer if no earlier end was requested. Null where it has no meaning.",
                 "type": ["object", "null"],
                 "properties": {"from": {"type": "integer"}, "to": {"type": "integer"}},
             },

@@ -1,6 +1,6 @@
 //! What to fix: growing sites of a recording, and possible savings in a heap dump.
 
-use super::tables::{pattern, range, table};
+use super::tables::{covered, pattern, range, table};
 use crate::recording::state::Live;
 use live_analysis::growth::{self, FEWEST_COLLECTIONS, Growing};
 use live_analysis::savings::{self, Saving};
@@ -34,7 +34,7 @@ pub fn growth(live: &Live, params: &Params) -> Result<Table<Growing>, Fault> {
         table.notes.push(note.to_owned());
     }
     Ok(Table {
-        range: Some(range),
+        range: covered(range),
         collections: Some(times.len()),
         ..table
     })
@@ -65,7 +65,7 @@ pub fn savings(live: &Live, params: &Params) -> Result<Table<Saving>, Fault> {
         table.notes.push(note.to_owned());
     }
     Ok(Table {
-        range: Some(range),
+        range: covered(range),
         dump: found.map(|(number, _)| number),
         ..table
     })

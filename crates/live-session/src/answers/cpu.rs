@@ -32,8 +32,9 @@ pub enum Answer {
 /// CPU time was never sampled, or a parameter is wrong.
 pub fn answer(live: &Live, params: &Params) -> Result<Answer, Fault> {
     let limit = Some(params.limit(ROWS)?);
+    let base = base(live, params)?;
     let profile = of_range(live, params)?;
-    Ok(match base(live, params)? {
+    Ok(match base {
         None => Answer::Top(Box::new(top(&profile, Metric::CpuTime, limit))),
         Some(base) => Answer::Difference(difference(&profile, &base, Metric::CpuTime, limit)),
     })
@@ -53,8 +54,8 @@ pub fn plain(live: &Live, params: &Params) -> Result<String, Fault> {
 /// # Errors
 /// Those of [`answer`].
 pub fn rendered(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Fault> {
-    let profile = of_range(live, params)?;
     let base = base(live, params)?.filter(|_| form == Form::Html);
+    let profile = of_range(live, params)?;
     let (metric, title) = (Some(Metric::CpuTime), "CPU time");
     Ok(match base {
         Some(base) => report::profile::render_difference(&profile, &base, metric, title),
@@ -63,8 +64,10 @@ pub fn rendered(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Fau
 }
 
 fn base(live: &Live, params: &Params) -> Result<Option<Profile>, Fault> {
-    let (Some(from), Some(to)) = (params.get("base_from"), params.get("base_to")) else {
-        return Ok(None);
+    let (from, to) = match (params.get("base_from"), params.get("base_to")) {
+        (Some(from), Some(to)) => (from, to),
+        (None, None) => return Ok(None),
+        _ => return Err(Fault::bad("base_from and base_to: give both or none")),
     };
     let params = params.clone().with("from", from).with("to", to);
     of_range(live, &params).map(Some)

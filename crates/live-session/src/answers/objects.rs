@@ -126,7 +126,7 @@ fn table<R: Tabular>(
 ) -> Result<Table<R>, Fault> {
     let table = Table::page(source, found.rows, &query.page);
     Ok(Table {
-        range: query.born,
+        range: query.born.and_then(tables::covered),
         dump,
         examined: Some(Examined {
             class: class.to_owned(),

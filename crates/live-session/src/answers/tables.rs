@@ -1,6 +1,7 @@
 //! Answers about a recording as plain data: one function per address.
 
 use super::references;
+use crate::clock::now_ms;
 use crate::dumps::list::Dump;
 use crate::recording::sizes::add;
 use crate::recording::state::Live;
@@ -31,11 +32,23 @@ const ROWS: usize = 100;
 const NODES: usize = 5_000;
 
 /// `from` and `to`; the default is all time.
+///
+/// # Errors
+/// One is not a time, or the end is before the begin.
 pub fn range(params: &Params) -> Result<Range, Fault> {
-    Ok(Range {
-        from: number(params, "from", 0)?,
-        to: number(params, "to", u64::MAX)?,
-    })
+    let from = number(params, "from", 0)?;
+    let to = number(params, "to", u64::MAX)?;
+    match from <= to {
+        true => Ok(Range { from, to }),
+        false => Err(Fault::bad(format!(
+            "from={from}, to={to}: the range ends before it begins"
+        ))),
+    }
+}
+
+/// The range that an answer of this moment covers.
+pub(super) fn covered(range: Range) -> Option<Range> {
+    Some(range.until(now_ms()))
 }
 
 fn number(params: &Params, name: &str, default: u64) -> Result<u64, Fault> {
@@ -127,7 +140,7 @@ pub fn allocations(live: &Live, params: &Params) -> Result<Table<Row>, Fault> {
         deltas.retain(Delta::is_something);
         let rows = sites::rows(profile, &deltas, by);
         Ok(Table {
-            range: Some(range),
+            range: covered(range),
             total: Some(sites::total(&deltas)),
             ..table(params, "recording", rows)?
         })
@@ -154,7 +167,7 @@ pub fn stacks(live: &Live, params: &Params) -> Result<Stacks, Fault> {
     deltas(live, params, |profile, _, deltas| {
         Ok(Stacks {
             schema: "tenure.live.stacks/1",
-            range,
+            range: range.until(now_ms()),
             total: sites::total(&deltas),
             nodes: sites::tree(profile, &deltas, most),
         })
@@ -371,7 +384,7 @@ fn class_source(live: &Live, params: &Params) -> Result<Classes, Fault> {
 pub fn classes(live: &Live, params: &Params) -> Result<Table<ClassRow>, Fault> {
     let classes = class_rows(live, params)?;
     Ok(Table {
-        range: Some(range(params)?),
+        range: covered(range(params)?),
         sizes: classes.sizes,
         ..table(params, classes.source, classes.rows)?
     })
@@ -436,7 +449,7 @@ pub fn references(
     let (dump, rows) = references::rows(live, range, pattern(params)?.as_ref())?;
     let source = dump.map_or("recording", |_| "recording and dump");
     Ok(Table {
-        range: Some(range),
+        range: covered(range),
         ..table(params, source, rows)?
     })
 }

@@ -23,7 +23,10 @@ pub(crate) fn answer(live: &Live, view: &str, params: &Params) -> Result<Content
     Ok(match view {
         "timeline" => {
             let range = tables::range(params)?;
-            let after = params.get("after").and_then(|text| text.parse().ok());
+            let after = match params.get("after") {
+                Some(_) => Some(params.number("after", 0)? as u64),
+                None => None,
+            };
             let points = params.number("points", POINTS)?.min(20_000);
             Content::json(&live.timeline(range.from, range.to, points, after))
         }
