@@ -246,6 +246,16 @@ fn saved(program: &mut Program, page: &Page) {
         let (status, body) = page.ask("GET", &format!("api/v1/{question}"));
         assert!(status == 400 && body.contains(words), "{question}: {body}");
     }
+    for (command, words) in [
+        ("record?mod=sampled", "did you mean mode?"),
+        ("gc?now=1", "now: gc has no such parameter (it has none)"),
+        ("cpu?on=yes", "on=yes: expected 1 or 0"),
+        ("nothing", "expected one of gc, dump, record"),
+    ] {
+        let (status, body) = page.ask("POST", &format!("api/v1/commands/{command}"));
+        let refused = [400, 404].contains(&status) && body.contains(words);
+        assert!(refused, "{command}: {body}");
+    }
     // Without an end, an answer covers the time until it was made.
     let whole = page.json("allocations")["range"].clone();
     let rows = page.json("state")["rows"].clone();

@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use heap_analysis::paths::Exclusions;
+use heap_analysis::sets::similar::nearest;
 use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::histogram::SortBy;
@@ -103,6 +104,40 @@ impl Params {
         word.copied()
             .map(Some)
             .ok_or_else(|| Fault::bad(expected()))
+    }
+
+    /// Refuses parameters that `subject` does not have: a user could take an answer that ignores one for an answer that
+    /// respects it.
+    ///
+    /// # Errors
+    /// The first such parameter, with the ones that there are.
+    pub fn check_names(&self, subject: &str, known: &[&str]) -> Result<(), Fault> {
+        // Pages may send `soon` to every view.
+        let mut named = self.iter().filter(|(name, _)| *name != "soon");
+        let Some((unknown, _)) = named.find(|(name, _)| !known.contains(name)) else {
+            return Ok(());
+        };
+        let hint = nearest(unknown, known).map(|name| format!("; did you mean {name}?"));
+        let all = match known {
+            [] => "it has none".to_owned(),
+            _ => format!("it has {}", known.join(", ")),
+        };
+        Err(Fault::bad(format!(
+            "{unknown}: {subject} has no such parameter ({all}){}",
+            hint.unwrap_or_default()
+        )))
+    }
+
+    /// `1` or `true`, `0` or `false`; false by default.
+    ///
+    /// # Errors
+    /// It is another word.
+    pub fn switch(&self, name: &str) -> Result<bool, Fault> {
+        match self.get(name) {
+            None | Some("0" | "false") => Ok(false),
+            Some("1" | "true") => Ok(true),
+            Some(other) => Err(Fault::bad(format!("{name}={other}: expected 1 or 0"))),
+        }
     }
 
     /// `1` or `true`.

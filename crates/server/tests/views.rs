@@ -167,6 +167,7 @@ fn a_parameter_that_a_view_does_not_have_is_refused() {
         ),
         ("histogram?sorted=name", "; did you mean sort?"),
         ("summary?by=class", "by: summary has no such parameter"),
+        ("histogram?all=yes", "all=yes: expected 1 or 0"),
     ] {
         let (status, _, body) = site.ask("GET", &format!("api/v1/{asked}"), "");
         assert_eq!(status, 400, "{asked}: {body}");

@@ -6,12 +6,32 @@ use requests::Fault;
 use requests::Params;
 use std::sync::Arc;
 
+/// Every command with its parameters.
+const COMMANDS: [(&str, &[&str]); 13] = [
+    ("gc", &[]),
+    ("dump", &[]),
+    ("record", &["mode", "interval", "depth", "native"]),
+    ("stop", &[]),
+    ("mark", &["text"]),
+    ("save", &[]),
+    ("schedule", &["minutes"]),
+    ("options", &["text"]),
+    ("cpu", &["on"]),
+    ("own", &["on"]),
+    ("snapshot", &[]),
+    ("finish", &[]),
+    ("interval", &["ms"]),
+];
+
 /// Carries out a command by its name in the API; for a heap dump, returns its number.
 ///
 /// # Errors
 /// There is no such command, a parameter is wrong, or the program refuses.
 pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option<usize>, Fault> {
     let failed = Fault::failed;
+    let command = COMMANDS.iter().find(|command| command.0 == name);
+    let (_, parameters) = command.ok_or_else(no_command)?;
+    params.check_names(name, parameters)?;
     match name {
         "gc" => live.force_gc().map_err(failed)?,
         "dump" => return live.dump().map(Some).map_err(failed),
@@ -40,19 +60,20 @@ pub fn carry_out(live: &Arc<Live>, name: &str, params: &Params) -> Result<Option
         }
         "finish" => live.finish(),
         "snapshot" => live.snapshot().map_err(failed)?,
-        "cpu" => live.sample_cpu(params.flag("on")).map_err(failed)?,
-        "own" => live.set_own_code(params.flag("on")).map_err(failed)?,
+        "cpu" => live.sample_cpu(params.switch("on")?).map_err(failed)?,
+        "own" => live.set_own_code(params.switch("on")?).map_err(failed)?,
         "interval" => {
             let ms = params.number("ms", 0)? as u64;
             live.set_interval(ms).map_err(Fault::bad)?;
         }
-        _ => {
-            return Err(Fault::not_found(
-                "there is no such command; expected gc, dump, record, stop, mark, save, schedule, options, cpu, own, snapshot, finish or interval",
-            ));
-        }
+        _ => return Err(no_command()),
     }
     Ok(None)
+}
+
+fn no_command() -> Fault {
+    let names = COMMANDS.map(|command| command.0).join(", ");
+    Fault::not_found(format!("there is no such command; expected one of {names}"))
 }
 
 /// The recording that the parameters request. The agent that is connected keeps its mode.

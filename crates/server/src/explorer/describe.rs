@@ -1,7 +1,6 @@
 //! The views of a heap dump: each is described once, with its parameters. The command line that a page shows, the
 //! arguments of the MCP tools and the reference are derived from these descriptions.
 
-use heap_analysis::sets::similar::nearest;
 use requests::Fault;
 use requests::Params;
 
@@ -87,26 +86,12 @@ impl View {
         self.parameters.iter().find(|it| it.name == name)
     }
 
-    /// Refuses parameters that this view does not have: a user could take an answer that ignores one for an answer
-    /// that respects it.
+    /// Refuses parameters that this view does not have, and flags that are neither set nor unset.
     pub(crate) fn check(&self, params: &Params) -> Result<(), Fault> {
-        // Pages may send `soon` to every view.
-        let mut named = params.iter().filter(|(name, _)| *name != "soon");
-        let unknown = named.find(|(name, _)| self.parameter(name).is_none());
-        let Some((unknown, _)) = unknown else {
-            return Ok(());
-        };
         let known: Vec<&str> = self.parameters.iter().map(|it| it.name).collect();
-        let hint = nearest(unknown, &known).map(|name| format!("; did you mean {name}?"));
-        let view = self.name;
-        let all = match known[..] {
-            [] => "it has none".to_owned(),
-            _ => format!("it has {}", known.join(", ")),
-        };
-        Err(Fault::bad(format!(
-            "{unknown}: {view} has no such parameter ({all}){}",
-            hint.unwrap_or_default()
-        )))
+        params.check_names(self.name, &known)?;
+        let mut flags = self.parameters.iter().filter(|it| it.kind == Kind::Flag);
+        flags.try_for_each(|it| params.switch(it.name).map(drop))
     }
 }
 
