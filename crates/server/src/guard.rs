@@ -78,6 +78,27 @@ impl Gate {
     }
 }
 
+/// Whether a path is UTF-8 without its escapes.
+fn is_text(path: &str) -> bool {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
+}
+
 /// Compares in a time that does not depend on the position of the first difference.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
@@ -126,6 +147,9 @@ async fn enter(gate: &Gate, site: Router, mut request: Request) -> Result<Respon
     if inside.is_empty() {
         let to = format!("{}/", request.uri().path());
         return Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, to)]).into_response());
+    }
+    if !is_text(inside) {
+        return Err(Fault::bad("this address is no text in UTF-8"));
     }
     let query = request.uri().query().map(|q| format!("?{q}"));
     let uri: Uri = format!("{inside}{}", query.unwrap_or_default())

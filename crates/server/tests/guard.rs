@@ -42,6 +42,24 @@ fn request(
 }
 
 #[test]
+fn an_address_that_is_no_text_is_refused_as_every_other_wrong_one() {
+    let (_dir, running) = a_server();
+    let home = format!("/{}/", running.token());
+    for path in [
+        "api/v1/%ff",
+        "api/v1/command/%C3",
+        "plain/%80",
+        "assets/%fe",
+    ] {
+        let (status, answer) = ask(&running, &format!("{home}{path}"), &[]);
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains("\"kind\": \"bad_request\""), "{answer}");
+    }
+    let (status, _) = ask(&running, &format!("{home}assets/%C3%A4%"), &[]);
+    assert_eq!(status, 404);
+}
+
+#[test]
 fn a_refused_request_ends_its_connection() {
     let (_dir, running) = a_server();
     let mut stream = TcpStream::connect(running.address()).unwrap();
