@@ -8,6 +8,12 @@ import { chart } from "./live_chart.js";
 
 const bytes = (n) => human(Math.max(0, Math.round(n)));
 
+/** Rows that are kept as they arrived. */
+const MOST = 20000;
+
+/** Milliseconds at the end of the timeline that are fetched as they were measured. */
+const RECENT = 600000;
+
 /** Rows and events, as they arrive. */
 export class Timeline {
   constructor() {
@@ -19,13 +25,17 @@ export class Timeline {
     this.lastEvent = null;
   }
 
-  /** Fetches everything there is. */
+  /** Fetches everything there is: the last minutes as they were measured, what is older in steps that grow with the whole time. */
   async load() {
     const answer = await ask("timeline", { points: 4000 });
+    const last = answer.rows.length ? answer.rows[answer.rows.length - 1][0] : 0;
+    const after = answer.events.length ? answer.events[answer.events.length - 1].id : "";
+    const recent = await ask("timeline", { points: 4000, from: Math.max(0, last - RECENT), after });
+    const begin = recent.rows.length ? recent.rows[0][0] : Infinity;
     this.metrics = answer.metrics;
-    this.rows = answer.rows;
-    this.note(answer.rows);
-    this.events = answer.events;
+    this.rows = [...answer.rows.filter((row) => row[0] < begin), ...recent.rows];
+    this.note(this.rows);
+    this.events = after === "" ? recent.events : [...answer.events, ...recent.events];
     this.lastEvent = this.events.length ? this.events[this.events.length - 1].id : null;
   }
 
@@ -34,11 +44,11 @@ export class Timeline {
     const last = this.rows.length ? this.rows[this.rows.length - 1][0] : 0;
     const fresh = state.rows.filter((row) => row[0] > last);
     const gap = fresh.length === state.rows.length && fresh.length > 0 && this.rows.length > 0;
-    if (!this.metrics.length || gap) await this.load();
+    // The server merges old rows, so that a page that is open for long shows all of the past, too.
+    if (!this.metrics.length || gap || this.rows.length > MOST) await this.load();
     else {
       this.rows.push(...fresh);
       this.note(fresh);
-      if (this.rows.length > 20000) this.rows.splice(0, 5000);
     }
     if (state.last_event !== null && state.last_event !== this.lastEvent) {
       const after = this.lastEvent;
