@@ -4,7 +4,7 @@
 use heap_graph::Heap;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, IntoInnerError, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A larger file was not written by Tenure.
@@ -107,12 +107,14 @@ fn read(path: &Path, key: &str) -> Vec<Kept> {
 fn write(path: &Path, key: &str, lines: impl Iterator<Item = Kept>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     // Written completely under another name first, so that two explorers of one dump do not disturb each other.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    // Buffered, because an answer is written in as many parts as it has quotes.
+    let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(folder)?);
     writeln!(file, "{key}")?;
     for line in lines {
         serde_json::to_writer(&mut file, &line)?;
         file.write_all(b"\n")?;
     }
+    let file = file.into_inner().map_err(IntoInnerError::into_error)?;
     file.persist(path)?;
     Ok(())
 }
