@@ -2,6 +2,7 @@
 
 use crate::mcp::Client;
 use crate::watched::{Program, java, lab};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -152,4 +153,29 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
         // It runs on.
         program.send("keep 1");
     }
+}
+
+#[test]
+fn a_call_that_waits_for_a_stopped_program_does_not_delay_the_end() {
+    let Some(lab) = lab("the end of tools for a stopped program") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.first() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut java = java(lab, jdk);
+    java.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let program = Program::of(java.spawn().expect("a JVM"));
+    let pid = Pid::from_child(&program.child);
+    let (id, place) = (program.child.id().to_string(), folder.path().to_str());
+    let arguments = ["--live", &id, "--dumps", place.expect("a name")];
+    let mut client = Client::start(&arguments, &[]);
+    client.introduce("2025-06-18");
+    kill_process(pid, Signal::STOP).expect("stopped");
+    let call = client.send(
+        "tools/call",
+        json!({ "name": "live_dump", "arguments": {} }),
+    );
+    client.notify("notifications/cancelled", json!({ "requestId": call }));
+    assert_eq!(client.end(), Some(0));
+    kill_process(pid, Signal::CONT).expect("it runs on");
 }

@@ -56,7 +56,7 @@ impl Client {
         input.flush().unwrap();
     }
 
-    fn send(&mut self, method: &str, mut params: Json) -> u64 {
+    pub(crate) fn send(&mut self, method: &str, mut params: Json) -> u64 {
         self.next += 1;
         if let Some(meta) = &self.meta {
             params["_meta"] = meta.clone();
@@ -67,7 +67,7 @@ impl Client {
         self.next
     }
 
-    fn notify(&mut self, method: &str, params: Json) {
+    pub(crate) fn notify(&mut self, method: &str, params: Json) {
         self.line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
     }
 

@@ -36,12 +36,32 @@ const MOST_CALLS: usize = 16;
 /// How long running calls may still take after the end of the input. A client may end the process sooner.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// How long cancelled calls may take. One that waits for a program that is stopped does not end.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Calls that are being answered.
+#[derive(Default)]
+struct Calls {
+    /// What cancels them, by the text of their ids.
+    by_id: HashMap<String, Arc<AtomicBool>>,
+    /// Their number, with those whose answer is being written.
+    running: usize,
+}
+
+impl Calls {
+    /// How many of them are not cancelled.
+    fn wanted(&self) -> usize {
+        let all = self.by_id.values();
+        let cancelled = all.filter(|cancel| cancel.load(Ordering::Relaxed)).count();
+        self.running.saturating_sub(cancelled)
+    }
+}
+
 /// What all threads share.
 struct Server<W> {
     subjects: Subjects,
     output: Mutex<W>,
-    /// Calls that are being answered, by the text of their ids.
-    calls: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    calls: Mutex<Calls>,
     /// Notified when a call ends.
     ended: Condvar,
     /// True after a client of an older revision has sent `initialize`.
@@ -52,41 +72,36 @@ struct Server<W> {
 ///
 /// # Errors
 /// When input cannot be read. If no one reads the output, the server ends without an error.
-pub fn serve<W: Write + Send>(
+pub fn serve<W: Write + Send + 'static>(
     subjects: Subjects,
     input: impl BufRead,
     output: W,
 ) -> io::Result<()> {
-    let server = Server {
+    let server = Arc::new(Server {
         subjects,
         output: Mutex::new(output),
         calls: Mutex::default(),
         ended: Condvar::new(),
         introduced: AtomicBool::new(false),
-    };
-    std::thread::scope(|scope| {
-        let read = server.read(input, scope);
-        if read.is_ok() {
-            server.finish();
-        }
-        for cancel in server.calls().values() {
-            cancel.store(true, Ordering::Relaxed);
-        }
-        server.subjects.close();
-        read
-    })
+    });
+    let read = server.read(input);
+    if read.is_ok() {
+        server.wait(GRACE, |calls| calls.wanted() == 0);
+    }
+    for cancel in server.calls().by_id.values() {
+        cancel.store(true, Ordering::Relaxed);
+    }
+    server.subjects.close();
+    server.wait(LAST, |calls| calls.running == 0);
+    read
 }
 
-impl<W: Write + Send> Server<W> {
-    fn calls(&self) -> MutexGuard<'_, HashMap<String, Arc<AtomicBool>>> {
+impl<W: Write + Send + 'static> Server<W> {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<'scope>(
-        &'scope self,
-        mut input: impl BufRead,
-        scope: &'scope std::thread::Scope<'scope, '_>,
-    ) -> io::Result<()> {
+    fn read(self: &Arc<Self>, mut input: impl BufRead) -> io::Result<()> {
         loop {
             let mut line = Vec::new();
             let read = input.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
@@ -107,9 +122,9 @@ impl<W: Write + Send> Server<W> {
                 continue;
             }
             let written = match message::read(&line) {
-                Incoming::Request(request) => self.request(request, scope),
+                Incoming::Request(request) => self.request(request),
                 Incoming::Cancelled(id) => {
-                    if let Some(cancel) = self.calls().get(&id.to_string()) {
+                    if let Some(cancel) = self.calls().by_id.get(&id.to_string()) {
                         cancel.store(true, Ordering::Relaxed);
                     }
                     Ok(())
@@ -133,26 +148,34 @@ impl<W: Write + Send> Server<W> {
     }
 
     /// Answers at once, or on a separate thread when it is a call.
-    fn request<'scope>(
-        &'scope self,
-        request: Request,
-        scope: &'scope std::thread::Scope<'scope, '_>,
-    ) -> io::Result<()> {
+    fn request(self: &Arc<Self>, request: Request) -> io::Result<()> {
         let introduced = self.introduced.load(Ordering::Relaxed);
+        let id = request.id.clone();
         let answer = match request.era(introduced) {
             Err(fault) => Err(fault),
-            Ok(era) if takes_time(&request.method) => match self.begin(&request) {
+            Ok(era) if takes_time(&request.method) => match self.spawn(request, era) {
                 Err(fault) => Err(fault),
-                Ok(cancel) => {
-                    scope.spawn(move || self.call(&request, era, &cancel));
-                    return Ok(());
-                }
+                Ok(()) => return Ok(()),
             },
             Ok(era) => self.answer(&request).map(|result| era.complete(result)),
         };
         self.write(&match answer {
-            Ok(result) => json!({ "jsonrpc": "2.0", "id": request.id, "result": result }),
-            Err(fault) => fault.response(&request.id),
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(fault) => fault.response(&id),
+        })
+    }
+
+    /// Answers a call on a thread of its own.
+    fn spawn(self: &Arc<Self>, request: Request, era: Era) -> Result<(), Fault> {
+        let cancel = self.begin(&request)?;
+        let (server, key) = (Arc::clone(self), request.id.to_string());
+        let thread = std::thread::Builder::new().name("tenure-call".to_owned());
+        let spawned = thread.spawn(move || server.call(&request, era, &cancel));
+        spawned.map(drop).map_err(|error| {
+            let mut calls = self.calls();
+            calls.by_id.remove(&key);
+            calls.running -= 1;
+            Fault::failed(error.to_string())
         })
     }
 
@@ -187,14 +210,15 @@ impl<W: Write + Send> Server<W> {
     fn begin(&self, request: &Request) -> Result<Arc<AtomicBool>, Fault> {
         let mut calls = self.calls();
         let key = request.id.to_string();
-        if calls.contains_key(&key) {
+        if calls.by_id.contains_key(&key) {
             return Err(Fault::request("a call with this id is being answered"));
         }
-        if calls.len() >= MOST_CALLS {
+        if calls.by_id.len() >= MOST_CALLS {
             return Err(Fault::busy(MOST_CALLS));
         }
         let cancel = Arc::new(AtomicBool::new(false));
-        calls.insert(key, Arc::clone(&cancel));
+        calls.by_id.insert(key, Arc::clone(&cancel));
+        calls.running += 1;
         Ok(cancel)
     }
 
@@ -218,7 +242,7 @@ impl<W: Write + Send> Server<W> {
         }));
         let answer = answer.unwrap_or_else(|_| Err(Fault::internal()));
         // Before the response, because the client may use the id again as soon as it has the response.
-        self.calls().remove(&request.id.to_string());
+        self.calls().by_id.remove(&request.id.to_string());
         // A cancelled call has no response.
         if !cancel.load(Ordering::Relaxed) {
             let _ = self.write(&match answer {
@@ -228,14 +252,15 @@ impl<W: Write + Send> Server<W> {
                 Err(fault) => fault.response(&request.id),
             });
         }
+        self.calls().running -= 1;
         self.ended.notify_all();
     }
 
-    /// Waits for the calls that were received before the end of the input.
-    fn finish(&self) {
-        let until = Instant::now() + GRACE;
+    /// Waits until `is_over`, or for this time.
+    fn wait(&self, time: Duration, is_over: impl Fn(&Calls) -> bool) {
+        let until = Instant::now() + time;
         let mut calls = self.calls();
-        while !calls.is_empty() {
+        while !is_over(&calls) {
             let Some(left) = until.checked_duration_since(Instant::now()) else {
                 return;
             };
