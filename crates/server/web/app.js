@@ -61,7 +61,13 @@ async function showCommand(name, asked) {
 }
 
 async function editNote(view, params) {
-  const list = (await ask("notes")).notes;
+  let list;
+  try {
+    list = (await ask("notes")).notes;
+  } catch (error) {
+    dialog(h("p", null, error.message));
+    return;
+  }
   const at = `#/${view.name}${query(params)}`;
   const old = list.find((n) => n.view === at);
   const text = h("textarea", { class: "note", rows: "4", placeholder: "What did you see here? An empty note is a bookmark.", value: old?.text || "" });
