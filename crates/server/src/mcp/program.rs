@@ -36,10 +36,10 @@ pub(super) fn answer(
         }
         _ => {
             // Requests current data from the agent. If it does not answer, the data it sent before are shown.
-            let _ = live.snapshot();
+            let silence = live.snapshot().err();
             let content = view(live, tool.view, &params).map_err(|fault| fault_text(&fault))?;
             let answer = serde_json::from_slice(&content.bytes).map_err(|e| e.to_string())?;
-            Ok(bounded(without_columns(answer)))
+            Ok(noted(bounded(without_columns(answer)), silence.as_deref()))
         }
     }
 }
@@ -134,4 +134,27 @@ fn without_columns(mut answer: Json) -> Json {
         fields.remove("columns");
     }
     answer
+}
+
+/// Reports that the agent has sent no current data, and why.
+fn noted(mut answer: Json, silence: Option<&str>) -> Json {
+    if let (Some(why), Json::Object(fields)) = (silence, &mut answer) {
+        let text = format!("{why}: the data are those that it sent before");
+        fields.insert("stale".to_owned(), json!(text));
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_reports_that_its_data_are_old() {
+        let answer = json!({ "rows": [] });
+        assert_eq!(noted(answer.clone(), None), answer);
+        let old = noted(answer, Some("the agent has not answered"));
+        let text = "the agent has not answered: the data are those that it sent before";
+        assert_eq!(old, json!({ "rows": [], "stale": text }));
+    }
 }
