@@ -156,6 +156,32 @@ fn an_assistant_records_looks_and_takes_a_dump_of_a_running_program() {
 }
 
 #[test]
+fn a_recording_that_another_server_receives_is_not_ended() {
+    let Some(lab) = lab("two servers of one program") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut java = java(lab, jdk);
+    java.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let program = Program::of(java.spawn().expect("a JVM"));
+    let pid = program.child.id().to_string();
+    let place = folder.path().to_str().expect("a name");
+    let agent = lab.agent.to_str().expect("a name");
+    let arguments = ["--live", &pid, "--dumps", place, "--agent", agent];
+    let [mut first, mut second] = [(); 2].map(|()| Client::start(&arguments, &[]));
+    for client in [&mut first, &mut second] {
+        client.introduce("2025-06-18");
+    }
+    first.call("live_record", json!({ "mode": "full" }));
+    let refused = second.fails("live_record", json!({ "mode": "full", "depth": 9 }));
+    assert!(refused.contains("stop` ends that recording"), "{refused}");
+    let state = first.call("live_state", json!({}));
+    assert_eq!(state["recording"]["connected"], true, "{state}");
+    assert_eq!([second.end(), first.end()], [Some(0); 2]);
+}
+
+#[test]
 fn a_call_that_waits_for_a_stopped_program_does_not_delay_the_end() {
     let Some(lab) = lab("the end of tools for a stopped program") else {
         return;

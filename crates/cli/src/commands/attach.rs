@@ -5,7 +5,7 @@ use super::run::completed;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::interruption::heeded;
-use crate::live::agent::{self, joined};
+use crate::live::agent::{self, RECORDS, joined};
 use crate::live::collect::{Collected, Destination, collect_profile};
 use crate::live::door::Door;
 use crate::live::page::{LiveArgs, Page};
@@ -263,11 +263,6 @@ fn finish(events: Option<JoinHandle<Result<()>>>) -> Result<()> {
     })
 }
 
-/// How the agent's status begins while something is recorded.
-const RECORDS: &str = "records ";
-/// What it has if the collector of the recording is lost.
-const DISCONNECTED: &str = "which has disconnected";
-
 /// Ends the recording when the user presses Ctrl-C or closes the terminal, unless the returned flag becomes true before.
 /// A program that is stopped does not answer: a later signal ends this command, and the recording may continue. `part` is
 /// the output until it has its name.
@@ -329,13 +324,9 @@ fn abandon(jvm: &Jvm, part: Option<&Path>) {
     }
 }
 
-/// Refuses a JVM that is being recorded: another recording would end that one. One whose collector has disconnected is
-/// continued, if it has the same options.
+/// Refuses a JVM that is being recorded: another recording would end that one.
 fn refuse_recorded(jvm: &Jvm) -> Result<()> {
-    let status = |library: &String| attach::order(jvm, library, Order::Status.text()).ok();
-    let status = jvm.agent.as_ref().and_then(status);
-    let is_kept = |status: &String| status.starts_with(RECORDS) && !status.contains(DISCONNECTED);
-    match status.filter(is_kept) {
+    match agent::recording(jvm) {
         None => Ok(()),
         Some(status) => {
             let (name, pid) = (jvm.name(), jvm.pid);

@@ -3,6 +3,7 @@
 use super::embedded;
 use crate::exit::Usage;
 use anyhow::{Context, Result};
+use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
 pub(crate) use jvm_observe::jvm::AGENT_LIBRARY as LIBRARY;
 use jvm_observe::jvm::Jvm;
@@ -73,4 +74,17 @@ pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
     }
     let path = library.to_str().context("the agent's path is not UTF-8")?;
     Ok(path.to_owned())
+}
+
+/// How the agent's status begins while something is recorded.
+pub(crate) const RECORDS: &str = "records ";
+/// What it has if the collector of the recording is lost.
+const DISCONNECTED: &str = "which has disconnected";
+
+/// The agent's status, if it records something in a JVM that another recording would end. One whose collector has
+/// disconnected is continued, if it has the same options.
+pub(crate) fn recording(jvm: &Jvm) -> Option<String> {
+    let library = jvm.agent.as_ref()?;
+    let status = attach::order(jvm, library, "status").ok()?;
+    (status.starts_with(RECORDS) && !status.contains(DISCONNECTED)).then_some(status)
 }

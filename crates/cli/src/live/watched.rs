@@ -1,6 +1,7 @@
 //! A JVM of this machine as the live page needs it: its counters file, its attach socket, and the
 //! agent's socket.
 
+use super::agent::RECORDS;
 use super::door::Door;
 use super::{agent, snapshot};
 use crate::commands::cache::user_cache;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use heap_graph::{Mapping, Options};
 use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
-use jvm_observe::jvm::Jvm;
+use jvm_observe::jvm::{self, Jvm};
 use live_session::Live;
 use live_session::dumps::opened::OpenDump;
 use live_session::recording::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
@@ -100,12 +101,18 @@ impl Watched {
     }
 
     fn load(&self, recording: Recording) -> Result<Agent> {
-        let library = agent::visible(&self.jvm, self.library.as_deref())?;
-        let door = Door::to(&self.jvm)?;
+        // Another process may have loaded the agent meanwhile.
+        let jvm = jvm::find(&self.jvm.pid.to_string())?;
+        let library = agent::visible(&jvm, self.library.as_deref())?;
+        let door = Door::to(&jvm)?;
         {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let options = options(recording, self.memory, &door.address());
-            attach::order(&self.jvm, &library, &options)?;
+            if let Some(status) = agent::recording(&jvm).filter(|it| !is_same(it, &options)) {
+                let (name, pid) = (jvm.name(), jvm.pid);
+                bail!("{name} {status}; `tenure attach {pid} stop` ends that recording");
+            }
+            attach::order(&jvm, &library, &options)?;
         }
         accept(&door, recording)
     }
@@ -138,6 +145,14 @@ pub(crate) fn options(recording: Recording, memory: Option<u64>, address: &str) 
         what.push_str(&format!(",memory={memory}"));
     }
     format!("{what},jni=y,depth={depth},format=b,modern=y,doe=n,cutoff=0,net={address}")
+}
+
+/// Whether the agent's status is that of a recording with these options, for any collector. The agent itself refuses or
+/// continues such a one.
+fn is_same(status: &str, options: &str) -> bool {
+    let without = |text: &str| text.split_once(",net=").map(|(what, _)| what.to_owned());
+    let recorded = status.strip_prefix(RECORDS).and_then(without);
+    recorded.is_some() && recorded == without(options)
 }
 
 /// Waits for the agent.
