@@ -52,24 +52,25 @@ fn has_ended(state: &str) -> bool {
 
 /// Reads a process; `None` if it does not exist or has ended (a zombie has no memory).
 pub fn read(pid: u32) -> Option<Process> {
-    let folder = PathBuf::from(format!("/proc/{pid}"));
-    let stat = fs::read_to_string(folder.join("stat")).ok()?;
-    let status = fs::read_to_string(folder.join("status")).ok()?;
+    // The first file counts for all threads, also after the main thread has ended, the second needs one that runs.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let status = fs::read_to_string(folder(pid).join("status")).ok()?;
     parse(&stat, &status)
 }
 
 fn parse(stat: &str, status: &str) -> Option<Process> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    if has_ended(fields.first()?) {
+    let line = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()
+    };
+    if has_ended(line("State:")?) {
         return None;
     }
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
     // The numbers are those of proc(5), where the state is field 3.
     let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
-    let size = |name: &str| {
-        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
+    let size = |name| line(name)?.parse::<u64>().ok();
     let kilobytes = |name| size(name).unwrap_or(0) << 10;
     Some(Process {
         started: number(22)?,
@@ -95,8 +96,7 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_does_not_shift_the_fields() {
-        let stat = "7 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 12 0 99 1 1";
-        let process = parse(stat, "VmRSS:\t 8 kB\nRssAnon: 4 kB\n").unwrap();
+        let process = parse(&stat("S"), RUNS).unwrap();
         assert_eq!(
             (process.cpu_seconds, process.threads, process.started),
             (3.0, 12, 99)
@@ -105,6 +105,18 @@ mod tests {
             (process.resident, process.anonymous, process.swapped),
             (8192, 4096, 0)
         );
-        assert_eq!(parse(&stat.replace(" S ", " Z "), ""), None);
+    }
+
+    #[test]
+    fn a_process_has_ended_when_its_last_thread_has() {
+        assert_eq!(parse(&stat("Z"), "State:\tZ (zombie)\n"), None);
+        // The files of a thread that runs on after the main thread.
+        assert_eq!(parse(&stat("Z"), RUNS), parse(&stat("S"), RUNS));
+    }
+
+    const RUNS: &str = "State:\tS (sleeping)\nVmRSS:\t 8 kB\nRssAnon: 4 kB\n";
+
+    fn stat(state: &str) -> String {
+        format!("7 (a) b (c) {state} 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 12 0 99 1 1")
     }
 }
