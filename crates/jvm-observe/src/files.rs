@@ -11,6 +11,7 @@ use rustix::process::{Gid, Uid, getegid, geteuid};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -126,17 +127,26 @@ impl JvmFiles {
 
     /// The counters file of the JVM with this process id in its own namespace.
     pub fn counters(&self, inner_pid: u32) -> Option<File> {
-        let folder = self.open("/tmp", OFlags::RDONLY | OFlags::DIRECTORY).ok()?;
+        self.counters_below("/tmp", inner_pid)
+    }
+
+    /// The counters file in one of the folders that the JVMs of each user have in this one.
+    fn counters_below(&self, temporary: &str, inner_pid: u32) -> Option<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let folder = self.open(temporary, flags).ok()?;
         for entry in fs::Dir::read_from(&folder).ok()?.flatten() {
-            let name = entry.file_name().to_str().ok()?;
-            if !name.starts_with("hsperfdata_") {
+            let name = entry.file_name().to_str();
+            let Some(name) = name.ok().filter(|name| name.starts_with("hsperfdata_")) else {
                 continue;
-            }
-            let path = format!("/tmp/{name}/{inner_pid}");
+            };
+            let path = format!("{temporary}/{name}/{inner_pid}");
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            // A killed JVM of another user may have had the same number.
             if let Ok(file) = self.open(&path, flags)
                 && let file = File::from(file)
-                && file.metadata().is_ok_and(|found| found.is_file())
+                && let Ok(found) = file.metadata()
+                && found.is_file()
+                && found.uid() == self.owner.0.as_raw()
             {
                 return Some(file);
             }
@@ -466,6 +476,27 @@ mod tests {
         let flags = OFlags::CREATE | OFlags::WRONLY;
         fs::openat(&folder, "heap.hprof", flags, Mode::RUSR).expect("made");
         (format!("/tmp/{name}"), folder)
+    }
+
+    #[test]
+    fn counters_are_found_beside_any_files() {
+        use std::os::unix::ffi::OsStrExt;
+        let temporary = tempfile::tempdir().expect("a folder");
+        // Some of these names, which are no UTF-8, come before that of the folder.
+        for number in 1..20 {
+            let name = [0xff, b'a' + number];
+            let name = std::ffi::OsStr::from_bytes(&name);
+            std::fs::write(temporary.path().join(name), "").expect("written");
+        }
+        let folder = temporary.path().join("hsperfdata_me");
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join("7"), "counters").expect("written");
+        let path = temporary.path().to_str().expect("text");
+        let mut files = JvmFiles::of_this_process().expect("files");
+        assert!(files.counters_below(path, 7).is_some());
+        assert!(files.counters_below(path, 8).is_none());
+        files.owner.0 = Uid::from_raw(files.owner.0.as_raw() + 1);
+        assert!(files.counters_below(path, 7).is_none(), "of another user");
     }
 
     #[test]
