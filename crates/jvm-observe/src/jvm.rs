@@ -253,16 +253,21 @@ fn inner_pid(status: &str) -> Option<u32> {
 
 /// The main class, jar or module of a java command line; options with a separate value are skipped with it.
 fn main_of(arguments: &[String]) -> String {
-    const WITH_VALUE: [&str; 9] = [
+    const WITH_VALUE: [&str; 14] = [
         "-cp",
         "-classpath",
         "--class-path",
         "-p",
         "--module-path",
+        "--upgrade-module-path",
         "--add-modules",
+        "--limit-modules",
         "--add-exports",
         "--add-opens",
         "--add-reads",
+        "--patch-module",
+        "--enable-native-access",
+        "--source",
     ];
     let mut rest = arguments.iter().skip(1);
     while let Some(argument) = rest.next() {
@@ -291,6 +296,14 @@ mod tests {
         check(
             "java --add-opens java.base/java.lang=ALL-UNNAMED -m mod/Main",
             "mod/Main",
+        );
+        check(
+            "java --enable-native-access ALL-UNNAMED --limit-modules java.base -jar app.jar",
+            "app.jar",
+        );
+        check(
+            "java --source 17 --patch-module a=b --upgrade-module-path c Main.java",
+            "Main.java",
         );
         check("java @options", "java");
     }
