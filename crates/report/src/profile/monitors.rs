@@ -158,6 +158,7 @@ pub fn doc(doc: Doc, answer: &Monitors, top: Option<usize>) -> Doc {
     threads.omitted = dump.threads.len().saturating_sub(limit) as u64;
     let columns = ["monitor", "owner", "at the entrance", "in wait"].map(words);
     let mut monitors = Table::new(columns);
+    monitors.when_empty = "No thread owns a monitor.";
     for row in dump.monitors.iter().take(limit) {
         let owner = row.owner.as_deref().unwrap_or("none");
         let entered = match row.entries {
@@ -177,4 +178,24 @@ pub fn doc(doc: Doc, answer: &Monitors, top: Option<usize>) -> Doc {
         count => format!("Threads and monitors in the last of {count} dumps"),
     };
     doc.heading(heading).table(threads).table(monitors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Look, terminal};
+
+    #[test]
+    fn a_dump_without_monitors_has_a_sentence() {
+        let dump = DumpRows {
+            threads: Vec::new(),
+            monitors: Vec::new(),
+        };
+        let answer = Monitors {
+            waits: Vec::new(),
+            monitor_dumps: vec![dump],
+        };
+        let text = terminal::render(&doc(Doc::new(), &answer, None), &Look::default());
+        assert!(text.contains("No thread owns a monitor."), "{text}");
+    }
 }
