@@ -3,6 +3,7 @@
 
 use super::state::{Live, locked};
 use jvm_observe::native_memory;
+use jvm_observe::process;
 use jvm_observe::ranges::Ranges;
 use jvm_observe::resident;
 use live_analysis::sampler::Memory;
@@ -26,7 +27,7 @@ impl Live {
     /// Repeats the queries until the program or the monitoring ends.
     pub(crate) fn ask_memory(self: &Arc<Self>) {
         let ask = |command: &str| self.program().diagnose(command).unwrap_or_default();
-        let file = format!("/proc/{}/smaps", self.program().pid());
+        let pid = self.program().pid();
         // These values do not change as long as the VM runs, so they are queried once.
         let (mut heap, mut info) = (String::new(), String::new());
         let mut ranges: Option<(Ranges, Instant)> = None;
@@ -49,7 +50,7 @@ impl Live {
                 .and_then(|text| native_memory::parse(&text));
             is_tracked = tracked.is_some();
             let begun = Instant::now();
-            let smaps = std::fs::read_to_string(&file).ok();
+            let smaps = std::fs::read_to_string(process::folder(pid).join("smaps")).ok();
             let resident = smaps
                 .zip(ranges.as_ref())
                 .and_then(|(smaps, (ranges, _))| resident::parse(&smaps, ranges));
