@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use libc::{c_int, c_void};
+use vm_hotspot::own_file;
 
 const PAGE: u64 = 4096;
 const HUGE: u64 = 2 << 20;
@@ -25,8 +26,8 @@ pub(crate) fn collect() -> Result<u64, String> {
         return Err("this system has no pages of 4 KiB".to_owned());
     }
     let broken = |error: io::Error| format!("the memory of this process is not described: {error}");
-    let maps = fs::read_to_string("/proc/self/maps").map_err(broken)?;
-    let present = File::open("/proc/self/pagemap").map_err(broken)?;
+    let maps = fs::read_to_string(own_file("maps")).map_err(broken)?;
+    let present = File::open(own_file("pagemap")).map_err(broken)?;
     let before = on_huge_pages().map_err(broken)?;
     let ranges = maps.lines().filter_map(anonymous).flat_map(huge_ranges);
     let (mut moved, mut refused) = (0, 0);
@@ -101,7 +102,7 @@ fn collapse(at: u64) -> Tried {
 
 /// Bytes of this process on huge pages.
 fn on_huge_pages() -> io::Result<u64> {
-    let text = fs::read_to_string("/proc/self/smaps_rollup")?;
+    let text = fs::read_to_string(own_file("smaps_rollup"))?;
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("AnonHugePages:"));

@@ -34,6 +34,7 @@ pub use heap::tracked_lists::TrackedLists;
 pub use heap::used_monitors::{monitor_record, status_of, used_monitors};
 pub use instrument::natives;
 pub use native::native_refusal;
+pub use native::own_files::own_file;
 pub use threads::background::retransform_all;
 pub use threads::envs::ThreadEnvs;
 pub use vm::config::{Clock, Config, NativeStacks, Track, WhenExhausted};

@@ -57,12 +57,27 @@ fn a_vm_without_its_main_thread_is_dumped() {
     let heap = Heap::read(&bytes);
     let named = heap.loaded.values().filter(|name| *name == "Rest");
     assert_eq!(named.count(), 1);
-    let path = program.folder.path().join("of-vm.hprof");
-    let mut dump = Command::new(testkit::built::tenure());
-    dump.args(["dump", &program.pid().to_string(), "--all", "-o"]);
-    let ran = dump.arg(&path).output().expect("tenure");
-    let printed = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{printed}");
+    let pid = program.pid().to_string();
+    let tenure = |words: &[&str]| {
+        let mut tenure = Command::new(testkit::built::tenure());
+        tenure
+            .args(words)
+            .env("TENURE_AGENT", testkit::built::agent());
+        let ran = tenure.current_dir(program.folder.path()).output();
+        let ran = ran.expect("tenure");
+        let printed = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{printed}");
+    };
+    tenure(&["dump", &pid, "--all", "-o", "of-vm.hprof"]);
+    // The agent finds the threads that run already, and reads the memory of its process.
+    let options = "cpu=samples,frames=native";
+    let record = ["attach", &pid, "--profile", options, "--duration", "1"];
+    tenure(&[&record[..], &["-o", "samples.txt"]].concat());
+    let samples = std::fs::read_to_string(program.folder.path().join("samples.txt"));
+    let samples = samples.expect("a profile");
+    for fault in ["threads that run already", "no native frames"] {
+        assert!(!samples.contains(fault), "{samples}");
+    }
 }
 
 /// The kernel refuses to trace such a thread, as if this user may not do so.

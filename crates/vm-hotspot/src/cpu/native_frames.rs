@@ -31,7 +31,7 @@ impl NativeFrames {
         }
         let walker = Walker::new().map_err(|error| {
             hotspot.degrade(&format!(
-                "samples have no native frames: /proc/self/mem cannot be read ({error})"
+                "samples have no native frames: the memory of the process cannot be read ({error})"
             ));
         });
         let walker = walker.ok()?;

@@ -2,7 +2,7 @@
 //! frame pointers: each frame has the address of its caller's frame, and the return address above it (System V ABI;
 //! AAPCS64). If neither works, the walk ends early, and the stack continues with Java frames.
 //!
-//! Runs in the signal handler. A wrong frame pointer can have any value, so the stack is read through `/proc/self/mem`,
+//! Runs in the signal handler. A wrong frame pointer can have any value, so the stack is read through `/proc`,
 //! where an unmapped address causes no fault.
 
 use std::ffi::c_void;
@@ -18,6 +18,7 @@ use crate::cpu::slots::MOST_ADDRESSES;
 use crate::cpu::unwind_rules::{Base, Rule};
 use crate::cpu::unwind_tables::rule_for;
 use crate::native::objects::range_of;
+use crate::native::own_files::own_file;
 use crate::vm::vm_structs::exported_symbol;
 
 /// The most bytes between two frames.
@@ -47,7 +48,7 @@ pub(super) fn own_memory() -> io::Result<&'static File> {
     if let Some(memory) = MEMORY.get() {
         return Ok(memory);
     }
-    let opened = File::open("/proc/self/mem")?;
+    let opened = File::open(own_file("mem"))?;
     Ok(MEMORY.get_or_init(|| opened))
 }
 

@@ -14,6 +14,7 @@ use vmpi::Memory;
 
 use crate::cpu::native_walk::own_memory;
 use crate::cpu::unwind_rules::{Row, Rule, rows_of, rule_at};
+use crate::native::own_files::own_file;
 
 /// The most libraries with rules.
 const MOST: usize = 512;
@@ -148,7 +149,7 @@ const VDSO: &str = "[vdso]";
 /// Reads the rules of newly loaded libraries, and removes those of unloaded ones. Not for signal handlers.
 pub(super) fn follow_libraries(memory: &Memory) {
     let mut known = KNOWN.lock();
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
+    let Ok(maps) = fs::read_to_string(own_file("maps")) else {
         return;
     };
     let all: Vec<Mapped> = maps.lines().filter_map(Mapped::of).collect();

@@ -18,6 +18,7 @@ mod functions;
 mod hooks;
 mod memory;
 pub(crate) mod objects;
+pub(crate) mod own_files;
 pub(crate) mod references;
 mod sample;
 mod stacks;

@@ -11,6 +11,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use vmpi::{Memory, Worth};
 
 use crate::native::functions::Functions;
+use crate::native::own_files::own_file;
 
 /// Libraries that only pass an allocation on; it is counted for their caller.
 const CARRIERS: [&str; 8] = [
@@ -225,7 +226,7 @@ fn loaded_at(address: usize) -> Option<(PathBuf, usize)> {
     }
     let path = match search.length {
         // The program itself has no name.
-        0 => std::fs::read_link("/proc/self/exe").ok()?,
+        0 => std::fs::read_link(own_file("exe")).ok()?,
         length => PathBuf::from(OsStr::from_bytes(&search.name[..length])),
     };
     Some((path, search.bias))
