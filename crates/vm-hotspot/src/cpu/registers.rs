@@ -94,3 +94,47 @@ pub(super) unsafe fn link_register(context: *const c_void) -> Option<usize> {
         None
     }
 }
+
+/// What a walk may need of the stack that the handler runs on: the VM alone keeps the places of all registers, those of
+/// vectors among them, for several frames.
+const WALK: usize = 16 << 10;
+
+/// In the handler: whether its stack has room for a walk. A stack that a library has made for signals may be smaller.
+///
+/// # Safety
+/// `context` is what the system has given to a signal handler.
+pub(super) unsafe fn has_room(context: *const c_void) -> bool {
+    let here = 0_u8;
+    // SAFETY: the caller's promise.
+    let stack = unsafe { (*context.cast::<libc::ucontext_t>()).uc_stack };
+    let room = (&raw const here as usize).checked_sub(stack.ss_sp as usize);
+    // Otherwise the handler runs on the stack of the thread.
+    let room = room.filter(|room| *room < stack.ss_size);
+    room.is_none_or(|room| room >= WALK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::MaybeUninit;
+
+    #[test]
+    fn a_small_stack_for_signals_has_no_room_for_a_walk() {
+        let here = 0_u8;
+        let check = |below: usize, size: usize, expected: bool| {
+            // SAFETY: zeros are valid.
+            let mut context: libc::ucontext_t = unsafe { MaybeUninit::zeroed().assume_init() };
+            let begin = (&raw const here as usize).wrapping_sub(below);
+            context.uc_stack.ss_sp = begin as *mut c_void;
+            context.uc_stack.ss_size = size;
+            // SAFETY: a live context.
+            let has_room = unsafe { has_room((&raw const context).cast()) };
+            assert_eq!(has_room, expected, "{below} {size}");
+        };
+        check(8 << 10, 9 << 10, false);
+        check(64 << 10, 65 << 10, true);
+        // This thread runs on another stack.
+        check(64 << 10, 8 << 10, true);
+        check(0, 0, true);
+    }
+}

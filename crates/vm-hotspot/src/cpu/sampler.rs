@@ -22,7 +22,7 @@ use crate::cpu::every::Every;
 use crate::cpu::java_frames::{Caller, JavaFrames, find_agct};
 use crate::cpu::native_frames::{KernelNames, NativeFrames};
 use crate::cpu::other_threads::{self, LOOK};
-use crate::cpu::registers::Registers;
+use crate::cpu::registers::{Registers, has_room};
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
 use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
 use crate::cpu::wall::{Elapsed, Wall, is_waiting};
@@ -414,8 +414,15 @@ impl Sampler {
         caller
     }
 
-    /// In the handler: takes the stack of the current thread.
-    fn sample(&self, java: &JavaFrames, jni: Jni, slot: &Slot, interrupted: Interrupted) {
+    /// In the handler: writes the frames of the current thread, and returns the number of the Java frames among them;
+    /// `None` if the VM cannot walk the stack.
+    fn take_frames(
+        &self,
+        java: &JavaFrames,
+        jni: Jni,
+        slot: &Slot,
+        interrupted: Interrupted,
+    ) -> Option<i32> {
         let native = match self.native {
             Some(_) => Caller::Known(self.take_native(slot, interrupted)),
             None => Caller::Unknown,
@@ -424,7 +431,16 @@ impl Sampler {
         let frames = unsafe { &mut *slot.frames.get() };
         let frames = &mut frames[..self.depth()];
         // SAFETY: the handler has the context from the system.
-        let count = unsafe { java.take(jni, frames, interrupted.context, native) };
+        unsafe { java.take(jni, frames, interrupted.context, native) }
+    }
+
+    /// In the handler: takes the stack of the current thread.
+    fn sample(&self, java: &JavaFrames, jni: Jni, slot: &Slot, interrupted: Interrupted) {
+        // SAFETY: the handler has the context from the system.
+        let count = match unsafe { has_room(interrupted.context) } {
+            true => self.take_frames(java, jni, slot, interrupted),
+            false => None,
+        };
         match (&self.wall, slot.of.get()) {
             (Some(wall), Of::Wall(_)) if count.is_none() && slot.native.get() == [0; 2] => {
                 wall.had_no_stack();
@@ -492,7 +508,10 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
             // Such a thread has no JNI environment and may run any code.
             Of::OtherCpu => {
                 if let Some(slot) = sampler.slot(of) {
-                    sampler.take_native(slot, interrupted);
+                    // SAFETY: the handler has the context from the system.
+                    if unsafe { has_room(context) } {
+                        sampler.take_native(slot, interrupted);
+                    }
                     slot.leave(FULL);
                 }
             }
