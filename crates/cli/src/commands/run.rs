@@ -321,6 +321,18 @@ fn agent_option(library: &Path, options: &str) -> Result<String> {
     Ok(format!("-agentpath:{library}={options}"))
 }
 
+/// Options for every JVM that reads this variable.
+const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// An option in [`TOOL_OPTIONS`], where the VM separates options at white space outside of quotes.
+fn quoted(option: &str) -> String {
+    let is_special = |c: char| c.is_whitespace() || c == '"' || c == '\'';
+    match option.contains(is_special) {
+        true => format!("\"{}\"", option.replace('"', "\"'\"'\"")),
+        false => option.to_owned(),
+    }
+}
+
 /// Starts the program: `java` gets the option as its first argument; other programs get it in the environment, which
 /// every JVM that they start reads.
 fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
@@ -329,8 +341,12 @@ fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
     if Path::new(program).file_stem() == Some(OsStr::new("java")) {
         start.args(option);
     } else if let Some(option) = option {
-        let earlier = std::env::var("JAVA_TOOL_OPTIONS").unwrap_or_default();
-        start.env("JAVA_TOOL_OPTIONS", format!("{earlier} {option}").trim());
+        let mut options = std::env::var_os(TOOL_OPTIONS).unwrap_or_default();
+        if !options.is_empty() {
+            options.push(" ");
+        }
+        options.push(quoted(option));
+        start.env(TOOL_OPTIONS, options);
     }
     start
         .args(arguments)
@@ -353,6 +369,14 @@ fn code_of(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn white_space_and_quotes_stay_in_an_option() {
+        assert_eq!(quoted("-agentpath:/a=b,c"), "-agentpath:/a=b,c");
+        assert_eq!(quoted("-agentpath:/a b"), "\"-agentpath:/a b\"");
+        assert_eq!(quoted("/it's"), "\"/it's\"");
+        assert_eq!(quoted("/a\"b c"), "\"/a\"'\"'\"b c\"");
+    }
 
     #[test]
     fn what_tenure_opens_is_binary() {
