@@ -158,6 +158,9 @@ impl Args {
             pass_on(&mut caught, all.iter().filter_map(Collector::jvm), None);
             std::thread::sleep(STEP);
         }
+        if let Some(text) = cut_short(status).filter(|_| profile.is_some() && !all.is_empty()) {
+            note(text);
+        }
         let mut is_lost = false;
         for collector in all {
             let fault = match collector.thread.join() {
@@ -352,6 +355,14 @@ fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
         .args(arguments)
         .spawn()
         .with_context(|| format!("cannot run {}", program.display()))
+}
+
+/// What is missing in the profile of a program that a signal has ended; a JVM that handles the signal exits with a code.
+fn cut_short(status: ExitStatus) -> Option<&'static str> {
+    use std::os::unix::process::ExitStatusExt;
+    let text = "the program was killed: its profile lacks what is written at the end, such as samples and dumps \
+                (with --loop, only of the last file)";
+    status.signal().map(|_| text)
 }
 
 /// The program's exit code, or 128 plus the signal that ended it, as in a shell.
