@@ -315,7 +315,8 @@ pub(crate) fn write_file(path: &Path, force: bool, inputs: &[&Path], bytes: &[u8
 fn keep(part: TempPath) {
     let place = part.to_path_buf();
     let kept = interruption::forget(&place, || part.keep());
-    if let Ok(part) = kept {
+    // It is not there if its folder was moved or removed.
+    if let Some(part) = kept.ok().filter(|part| part.exists()) {
         note(&format!("what was written is in {}", part.display()));
     }
 }
