@@ -86,7 +86,7 @@ pub(crate) fn is_alone() -> bool {
 }
 
 /// Continues with another collector if the last one has disconnected and the options record the same as before. Counts
-/// of the time in between are not lost. Returns false if the options record something else.
+/// of the time in between are not lost. Returns false if the options record something else, or the last collector stays.
 ///
 /// # Errors
 /// The reason why it cannot continue, as text.
@@ -108,9 +108,7 @@ pub(crate) fn come_back(now: &Recording, options: &Options) -> Result<bool, Stri
     let begun = Instant::now();
     while !IS_ALONE.swap(false, Ordering::SeqCst) {
         if begun.elapsed() > PATIENCE {
-            return Err(
-                "the same is recorded already, for another collector; stop it first".to_owned(),
-            );
+            return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(10));
     }

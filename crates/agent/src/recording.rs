@@ -45,6 +45,10 @@ impl Recording {
 
 static NOW: Mutex<Option<Recording>> = Mutex::new(Rank::Recording, None);
 
+/// Locked while a recording begins or ends: a recording that ends by itself must not release what another one, which an
+/// attach begins at the same time, uses already.
+static CHANGE: Mutex<()> = Mutex::new(Rank::RecordingChange, ());
+
 fn lock() -> MutexGuard<'static, Option<Recording>> {
     NOW.lock()
 }
@@ -117,7 +121,10 @@ pub(crate) fn order(java: JavaVm, text: &str) -> bool {
         "huge-pages" => huge_pages::collect().map(|bytes| bytes.to_string()),
         order => match order.strip_prefix("snapshot=") {
             Some(socket) => snapshot(java, socket),
-            None => change(java, order),
+            None => match order.strip_prefix(UNLESS_RECORDED) {
+                Some(options) => change(java, options, false),
+                None => change(java, order, true),
+            },
         },
     };
     let reported = reply.and_then(|path| UnixStream::connect(path).ok());
@@ -133,6 +140,8 @@ pub(crate) fn order(java: JavaVm, text: &str) -> bool {
 }
 
 const NOTHING: &str = "nothing is recorded";
+/// What precedes options that must not end another recording.
+const UNLESS_RECORDED: &str = "unless-recorded,";
 
 fn status() -> String {
     match now() {
@@ -150,31 +159,31 @@ fn status() -> String {
 
 /// Ends this recording, if it is still active.
 pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
-    let is_it = |now: &mut Recording| Arc::ptr_eq(&now.recorder, recorder);
-    let taken = lock().take_if(is_it);
-    if let Some(Err(error)) = taken.map(end_taken) {
+    let is_it = |now: &Recording| Arc::ptr_eq(&now.recorder, recorder);
+    let change = CHANGE.lock();
+    if let Err(error) = end(&change, is_it) {
         process::note(&error);
     }
 }
 
-/// Ends the recording, which writes all its data.
-fn end() -> Result<Recording, String> {
-    let taken = lock().take();
-    end_taken(taken.ok_or(NOTHING)?)
-}
-
-/// Ends the recording that was the current one.
-fn end_taken(now: Recording) -> Result<Recording, String> {
+/// Ends the current recording if `is_it` returns true, which writes all its data; `None` if there is no such recording.
+fn end(
+    _change: &MutexGuard<'_, ()>,
+    is_it: impl FnOnce(&Recording) -> bool,
+) -> Result<Option<Recording>, String> {
+    let Some(now) = lock().take_if(|now| is_it(now)) else {
+        return Ok(None);
+    };
     let vm = HotSpot::get().ok_or(NOTHING)?;
     let ended = vm.end();
     listener::end();
     ended.map_err(|error| error.to_string())?;
     entry::allow_another();
-    Ok(now)
+    Ok(Some(now))
 }
 
 fn stop() -> Result<String, String> {
-    let now = end()?;
+    let now = end(&CHANGE.lock(), |_| true)?.ok_or(NOTHING)?;
     now.check("the recording has ended")?;
     Ok(match now.is_silent {
         true => "the recording has ended; doe=n left nothing to write".to_owned(),
@@ -202,8 +211,10 @@ fn snapshot(java: JavaVm, socket: &str) -> Result<String, String> {
     Ok(format!("{stopped} {fork}"))
 }
 
-/// Replaces the current recording by one with these options.
-fn change(java: JavaVm, text: &str) -> Result<String, String> {
+/// Begins a recording with these options. One whose collector has disconnected continues if it has the same options, and
+/// ends otherwise. One that has a file or a collector ends if it `is_replaced`; otherwise its status is the error. The VM
+/// carries out one command after the other, so of several that begin a recording at once only the first one succeeds.
+fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String> {
     let parsed = parse(text, std::env::var(ENVIRONMENT).ok().as_deref());
     let mut options = match parsed {
         Ok(Parsed::Run(options)) => *options,
@@ -215,11 +226,13 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
         // A file that an earlier recording has written under this name is kept.
         options.output.force = false;
     }
-    let before = now();
-    if let Some(now) = &before
-        && listener::come_back(now, &options)?
-    {
-        return Ok(status());
+    if let Some(now) = &now() {
+        if listener::come_back(now, &options)? {
+            return Ok(status());
+        }
+        if !is_replaced && !listener::is_alone() {
+            return Err(status());
+        }
     }
     if options.heap.native.is_some()
         && let Some(why) = vm_hotspot::native_refusal()
@@ -228,9 +241,8 @@ fn change(java: JavaVm, text: &str) -> Result<String, String> {
     }
     // If this fails, the current recording continues.
     let output = output::open(&options).map_err(|error| error.with_reason())?;
-    if before.is_some() {
-        end()?;
-    }
+    let change = CHANGE.lock();
+    let before = end(&change, |_| true)?;
     let remark = options.remark().map(|remark| format!("; {remark}"));
     entry::begin(java, options, output).map_err(|error| match &before {
         Some(before) => format!("{error}; the recording to {} has ended", before.place),

@@ -1,10 +1,10 @@
-//! `tenure attach` when something goes wrong: the program is left as it was.
+//! `tenure attach` and `tenure run` when something goes wrong: the program is left as it was, and recordings are kept.
 
 use crate::watched::{Lab, Program, java, lab};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
 /// A program with the agent's library, and `tenure attach` of it.
 struct Target<'a> {
@@ -52,6 +52,22 @@ fn with_target(test: &str, body: impl FnOnce(Target<'_>)) {
     });
 }
 
+fn send(signal: &str, pid: &str) {
+    let sent = Command::new("kill").args(["-s", signal, pid]).status();
+    assert!(sent.expect("kill").success());
+}
+
+/// Reads until a line contains this text; what follows is read by the caller.
+fn until_printed(stderr: ChildStderr, text: &str) -> BufReader<ChildStderr> {
+    let mut printed = BufReader::new(stderr);
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert!(printed.read_line(&mut line).expect("text") > 0, "it ended");
+    }
+    printed
+}
+
 #[test]
 fn a_recording_that_cannot_be_stored_is_ended_in_the_program() {
     with_target("attach to a full disk", |target| {
@@ -70,6 +86,116 @@ fn a_recording_that_cannot_be_stored_is_ended_in_the_program() {
 }
 
 #[test]
+fn of_recordings_that_begin_together_the_first_continues() {
+    with_target("attach twice at once", |target| {
+        let profiles = ["heap=sites", "cpu=samples"];
+        let outputs = ["heap.txt", "cpu.txt"];
+        let begin = |number: usize| {
+            let arguments = ["--profile", profiles[number], "-o", outputs[number]];
+            let begun = target.attach(&arguments).stderr(Stdio::piped()).spawn();
+            begun.expect("started")
+        };
+        let mut both = [begin(0), begin(1)];
+        let refused = testkit::until(|| {
+            let ended = |number: &usize| {
+                let ended = both[*number].try_wait().expect("a child");
+                ended.is_some()
+            };
+            [0, 1].into_iter().find(ended).ok_or("both are recording")
+        });
+        let mut printed = String::new();
+        let mut stderr = both[refused].stderr.take().expect("piped");
+        stderr.read_to_string(&mut printed).expect("text");
+        assert_eq!(both[refused].wait().expect("a child").code(), Some(2));
+        let first = format!("records {}", profiles[1 - refused]);
+        assert!(printed.contains(&first), "{printed}");
+        let (_, stopped) = target.run(&["stop"]);
+        let first = both[1 - refused].wait().expect("a child");
+        assert_eq!(first.code(), Some(0), "{stopped}");
+        let left = std::fs::read_dir(target.folder)
+            .expect("a folder")
+            .flatten();
+        let names: Vec<_> = left.map(|file| file.file_name()).collect();
+        assert_eq!(names, [outputs[1 - refused]]);
+    });
+}
+
+#[test]
+fn a_forced_recording_ends_one_with_the_same_options() {
+    with_target("attach with force", |target| {
+        let record = |arguments: &[&str]| {
+            let begun = target.attach(arguments).stderr(Stdio::piped()).spawn();
+            let mut recording = begun.expect("started");
+            let stderr = recording.stderr.take().expect("piped");
+            let printed = until_printed(stderr, "is recorded until Ctrl-C");
+            (recording, printed)
+        };
+        let (mut first, _first_printed) = record(&["-o", "first.txt"]);
+        let (mut second, _second_printed) = record(&["--force", "-o", "second.txt"]);
+        assert_eq!(first.wait().expect("a child").code(), Some(0));
+        let (code, printed) = target.run(&["stop"]);
+        assert_eq!(code, Some(0), "{printed}");
+        assert_eq!(second.wait().expect("a child").code(), Some(0));
+    });
+}
+
+#[test]
+fn a_page_does_not_end_another_recording() {
+    with_target("a page beside a recording", |target| {
+        let profile = format!("heap=sites,file={}", target.folder.join("it.txt").display());
+        let (code, printed) = target.run(&["--profile", &profile]);
+        assert_eq!(code, Some(0), "{printed}");
+        let page = ["--live", "--no-browser", "--record", "full"];
+        let begun = target.attach(&page).stderr(Stdio::piped()).spawn();
+        let mut page = begun.expect("started");
+        let stderr = page.stderr.take().expect("piped");
+        let mut printed = until_printed(stderr, "the live page is");
+        send("INT", &page.id().to_string());
+        let mut rest = String::new();
+        printed.read_to_string(&mut rest).expect("text");
+        page.wait().expect("a child");
+        assert!(rest.contains("records heap=sites"), "{rest}");
+        let (_, status) = target.run(&["status"]);
+        assert!(status.contains("records heap=sites"), "{status}");
+    });
+}
+
+#[test]
+fn what_the_profile_of_a_killed_program_lacks_is_reported() {
+    let Some(lab) = lab("run of a program that is killed") else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let java = java(lab, jdk);
+    let mut tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    tenure
+        .args(["run", "-o", "killed.hprof", "--"])
+        .arg(java.get_program())
+        .args(java.get_args())
+        .env("TENURE_AGENT", &lab.agent)
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut program = Program::of(tenure.spawn().expect("started"));
+    let parent = format!("PPid:\t{}\n", program.child.id());
+    let is_child = |pid: &String| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        status.is_ok_and(|status| status.contains(&parent))
+    };
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut pids = processes.filter_map(|one| one.file_name().into_string().ok());
+    send("KILL", &pids.find(is_child).expect("the JVM"));
+    let mut printed = String::new();
+    let mut stderr = program.child.stderr.take().expect("piped");
+    stderr.read_to_string(&mut printed).expect("text");
+    assert!(printed.contains("the program was killed"), "{printed}");
+    let status = program.child.wait().expect("a child");
+    assert_eq!(status.code(), Some(137), "{printed}");
+}
+
+#[test]
 fn a_second_signal_ends_the_command_while_the_program_is_stopped() {
     with_target("attach to a stopped program", |target| {
         let mut attached = target
@@ -77,27 +203,19 @@ fn a_second_signal_ends_the_command_while_the_program_is_stopped() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("started");
-        let mut printed = BufReader::new(attached.stderr.take().expect("piped"));
-        let mut line = String::new();
-        while !line.contains("is recorded until Ctrl-C") {
-            line.clear();
-            assert!(printed.read_line(&mut line).expect("text") > 0, "it ended");
-        }
-        let signal = |signal: &str, pid: &str| {
-            let sent = Command::new("kill").args(["-s", signal, pid]).status();
-            assert!(sent.expect("kill").success());
-        };
-        signal("STOP", &target.pid());
+        let stderr = attached.stderr.take().expect("piped");
+        let mut printed = until_printed(stderr, "is recorded until Ctrl-C");
+        send("STOP", &target.pid());
         let pid = attached.id().to_string();
         // Signals that follow at once are one with the first.
         let status = testkit::until(|| {
             let ended = attached.try_wait().expect("a child");
             if ended.is_none() {
-                signal("INT", &pid);
+                send("INT", &pid);
             }
             ended.ok_or("it waits")
         });
-        signal("CONT", &target.pid());
+        send("CONT", &target.pid());
         assert_eq!(status.signal(), Some(2));
         let mut rest = String::new();
         printed.read_to_string(&mut rest).expect("text");

@@ -23,6 +23,8 @@ macro_rules! ranks {
 
 ranks! {
     // The agent of a profile: commands from outside.
+    /// `recording::CHANGE`: a recording begins or ends, one at a time. Held for as long as that takes.
+    RecordingChange,
     /// `Inserted::begins`: only one thread starts or ends counting at a time. Held while all classes get their code,
     /// which needs nearly all locks below. Code that reports an event never takes it.
     Begins,

@@ -158,13 +158,10 @@ impl Args {
             name.push(".hprof.txt");
             PathBuf::from(name)
         });
-        if !session.global.force {
-            refuse_recorded(&jvm)?;
-        }
-        self.what.check(session.global.force)?;
+        let force = session.global.force;
+        self.what.check(force)?;
         let files = self.series.files(self.output.as_deref())?;
         let form = form_of(&output)?;
-        let force = session.global.force;
         let mut file = match (profile, &files) {
             (Some(_), None) => Some(OutputFile::create_for_recording(&output, force)?),
             _ => None,
@@ -189,7 +186,10 @@ impl Args {
         if let Some(time) = self.duration {
             words = joined(&words, &format!("duration={}s", time.as_secs()));
         }
-        let printed = attach::order(&jvm, &library, &words)?;
+        let printed = match force {
+            true => attach::order(&jvm, &library, &words)?,
+            false => agent::begin(&jvm, &library, &words, " (--force ends it now)")?,
+        };
         if let Some((_, before)) = printed.split_once(", no longer ") {
             note(&format!("{} no longer records {before}", jvm.name()));
         }
@@ -324,18 +324,10 @@ fn abandon(jvm: &Jvm, part: Option<&Path>) {
     }
 }
 
-/// Refuses a JVM that is being recorded: another recording would end that one.
-fn refuse_recorded(jvm: &Jvm) -> Result<()> {
-    match agent::recording(jvm) {
-        None => Ok(()),
-        Some(status) => {
-            let (name, pid) = (jvm.name(), jvm.pid);
-            let text = format!(
-                "{name} {status}; `tenure attach {pid} stop` ends that recording (--force ends it now)"
-            );
-            Err(Usage(text).into())
-        }
-    }
+/// Whether something is recorded. Fails if the program does not answer.
+fn is_recorded(jvm: &Jvm, library: &str) -> Result<bool> {
+    let printed = attach::order(jvm, library, Order::Status.text())?;
+    Ok(printed.starts_with(RECORDS))
 }
 
 /// Stores one connection after the other, until the recording has ended. Fails if none could be stored.
@@ -361,8 +353,7 @@ fn store_all(jvm: &Jvm, library: &str, door: &Door, files: &Files, first: TcpStr
         // The agent connects for the next file before it closes the last one.
         next = door.next()?;
         if next.is_none() {
-            let printed = attach::order(jvm, library, Order::Status.text());
-            if !printed.is_ok_and(|printed| printed.starts_with(RECORDS)) {
+            if !is_recorded(jvm, library).unwrap_or(false) {
                 if has_failed && !has_stored {
                     bail!("no file could be written");
                 }

@@ -63,6 +63,24 @@ pub(crate) fn loadable(given: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
+/// How the agent's status begins while something is recorded.
+pub(crate) const RECORDS: &str = "records ";
+
+/// Begins a recording with these options, unless the JVM is being recorded: another recording would end that one. One
+/// whose collector has disconnected is continued, if it has the same options. The agent decides, because another command
+/// may begin a recording at the same time. `hint` follows the way out in the error.
+pub(crate) fn begin(jvm: &Jvm, library: &str, options: &str, hint: &str) -> Result<String> {
+    let begun = attach::order(jvm, library, &format!("unless-recorded,{options}"));
+    begun.map_err(|error| match error.to_string() {
+        status if status.starts_with(RECORDS) => {
+            let (name, pid) = (jvm.name(), jvm.pid);
+            let way = format!("`tenure attach {pid} stop` ends that recording{hint}");
+            Usage(format!("{name} {status}; {way}")).into()
+        }
+        _ => error.into(),
+    })
+}
+
 /// A path of the library for the JVM: of the library itself, or of a copy if the JVM has another file system.
 pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
     if let Some(loaded) = &jvm.agent {
@@ -74,17 +92,4 @@ pub(crate) fn visible(jvm: &Jvm, given: Option<&Path>) -> Result<String> {
     }
     let path = library.to_str().context("the agent's path is not UTF-8")?;
     Ok(path.to_owned())
-}
-
-/// How the agent's status begins while something is recorded.
-pub(crate) const RECORDS: &str = "records ";
-/// What it has if the collector of the recording is lost.
-const DISCONNECTED: &str = "which has disconnected";
-
-/// The agent's status, if it records something in a JVM that another recording would end. One whose collector has
-/// disconnected is continued, if it has the same options.
-pub(crate) fn recording(jvm: &Jvm) -> Option<String> {
-    let library = jvm.agent.as_ref()?;
-    let status = attach::order(jvm, library, "status").ok()?;
-    (status.starts_with(RECORDS) && !status.contains(DISCONNECTED)).then_some(status)
 }

@@ -1,7 +1,6 @@
 //! A JVM of this machine as the live page needs it: its counters file, its attach socket, and the
 //! agent's socket.
 
-use super::agent::RECORDS;
 use super::door::Door;
 use super::{agent, snapshot};
 use crate::commands::cache::user_cache;
@@ -108,11 +107,7 @@ impl Watched {
         {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let options = options(recording, self.memory, &door.address());
-            if let Some(status) = agent::recording(&jvm).filter(|it| !is_same(it, &options)) {
-                let (name, pid) = (jvm.name(), jvm.pid);
-                bail!("{name} {status}; `tenure attach {pid} stop` ends that recording");
-            }
-            attach::order(&jvm, &library, &options)?;
+            agent::begin(&jvm, &library, &options, "")?;
         }
         accept(&door, recording)
     }
@@ -145,14 +140,6 @@ pub(crate) fn options(recording: Recording, memory: Option<u64>, address: &str) 
         what.push_str(&format!(",memory={memory}"));
     }
     format!("{what},jni=y,depth={depth},format=b,modern=y,doe=n,cutoff=0,net={address}")
-}
-
-/// Whether the agent's status is that of a recording with these options, for any collector. The agent itself refuses or
-/// continues such a one.
-fn is_same(status: &str, options: &str) -> bool {
-    let without = |text: &str| text.split_once(",net=").map(|(what, _)| what.to_owned());
-    let recorded = status.strip_prefix(RECORDS).and_then(without);
-    recorded.is_some() && recorded == without(options)
 }
 
 /// Waits for the agent.
