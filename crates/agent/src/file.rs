@@ -76,9 +76,12 @@ pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
     Err(ErrorKind::ResourceBusy.into())
 }
 
-/// The first of these names that no file has.
+/// The first of these names that no file has. A device or a pipe is written, not replaced.
 pub(crate) fn free_name(name: &str, format: Format) -> String {
-    let is_free = |one: &String| !Path::new(one).exists();
+    let is_free = |one: &String| {
+        let path = Path::new(one);
+        is_of_system(path) || !path.is_file()
+    };
     let free = names(name, format).find(is_free);
     free.unwrap_or_else(|| name.to_owned())
 }
@@ -262,6 +265,13 @@ mod tests {
             .map(|file| file.unwrap().metadata().unwrap().len())
             .collect();
         assert_eq!((names.len(), sizes), (4, vec![5; 4]));
+    }
+
+    #[test]
+    fn a_device_has_a_free_name() {
+        for name in ["/dev/null", "/dev/stdout", "/proc/self/fd/1"] {
+            assert_eq!(free_name(name, Format::Text), name);
+        }
     }
 
     #[test]

@@ -86,6 +86,29 @@ fn a_recording_that_cannot_be_stored_is_ended_in_the_program() {
 }
 
 #[test]
+fn a_file_that_exists_is_overwritten_only_on_request() {
+    with_target("attach with a file that exists", |target| {
+        let old = target.folder.join("old.txt");
+        std::fs::write(&old, "old").expect("written");
+        let profile = format!("heap=sites,file={}", old.display());
+        let record = |arguments: &[&str]| {
+            let (code, printed) = target.run(&[arguments, &["--profile", &profile]].concat());
+            assert_eq!(code, Some(0), "{printed}");
+            let (code, stopped) = target.run(&["stop"]);
+            assert_eq!(code, Some(0), "{stopped}");
+            (std::fs::read(&old).expect("a file"), printed)
+        };
+        let other = target.folder.join(format!("old.{}.txt", target.pid()));
+        let (content, printed) = record(&[]);
+        assert_eq!(content, b"old", "{printed}");
+        assert!(printed.contains(&other.display().to_string()), "{printed}");
+        assert!(other.is_file(), "{printed}");
+        let (content, printed) = record(&["--force"]);
+        assert_ne!(content, b"old", "{printed}");
+    });
+}
+
+#[test]
 fn of_recordings_that_begin_together_the_first_continues() {
     with_target("attach twice at once", |target| {
         let profiles = ["heap=sites", "cpu=samples"];

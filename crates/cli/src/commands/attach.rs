@@ -119,6 +119,11 @@ impl Args {
             None => profile.to_owned(),
         };
         let mut words = self.live.limited(&profile);
+        let says = |name: &str| words.split(',').any(|word| word.starts_with(name));
+        if says("file=") && !says("force=") && !session.global.force {
+            // The agent finds a free name, in the file system of the JVM.
+            words = joined(&words, "force=n");
+        }
         RecordArgs::check_options(&words)?;
         if let Some(path) = &self.what.events {
             let events = self.what.written_there(path, session.global.force)?;
