@@ -17,6 +17,7 @@ use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::jvm::{self, Jvm};
+use jvm_observe::process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -232,9 +233,14 @@ impl Args {
         let stored = receive();
         // The program is left as it was; this ends the stream of events, too.
         let stop = || attach::order(&jvm, &library, Order::Stop.text()).is_ok();
+        // A recording that has ended by itself cannot be stopped.
+        let has_ended = || match is_recorded(&jvm, &library) {
+            Ok(is_recorded) => !is_recorded,
+            Err(_) => process::read(jvm.pid).is_none(),
+        };
         let stored = match stored {
             Err(error) => {
-                if stop() {
+                if stop() || has_ended() {
                     drop(finish(events));
                 }
                 Err(error)
