@@ -163,6 +163,22 @@ fn a_forced_recording_ends_one_with_the_same_options() {
 }
 
 #[test]
+fn a_recording_that_is_ended_early_is_reported() {
+    with_target("attach that is ended early", |target| {
+        let mut attach = target.attach(&["--duration", "3600", "-o", "first.txt"]);
+        let mut recording = attach.stderr(Stdio::piped()).spawn().expect("started");
+        let stderr = recording.stderr.take().expect("piped");
+        let mut printed = until_printed(stderr, "is recorded for 3600 s");
+        let (code, stopped) = target.run(&["stop"]);
+        assert_eq!(code, Some(0), "{stopped}");
+        let mut rest = String::new();
+        printed.read_to_string(&mut rest).expect("text");
+        assert!(rest.contains("the recording has ended after "), "{rest}");
+        assert_eq!(recording.wait().expect("a child").code(), Some(0));
+    });
+}
+
+#[test]
 fn a_page_does_not_end_another_recording() {
     with_target("a page beside a recording", |target| {
         let profile = format!("heap=sites,file={}", target.folder.join("it.txt").display());

@@ -192,6 +192,7 @@ impl Args {
         if let Some(time) = self.duration {
             words = joined(&words, &format!("duration={}s", time.as_secs()));
         }
+        let begun = Instant::now();
         let printed = match force {
             true => attach::order(&jvm, &library, &words)?,
             false => agent::begin(&jvm, &library, &words, " (--force ends it now)")?,
@@ -249,6 +250,11 @@ impl Args {
                 stop();
             }),
         };
+        let took = begun.elapsed();
+        if stored.is_ok() && self.duration.is_some_and(|time| took < time) {
+            let took = took.as_secs_f64();
+            note(&format!("the recording has ended after {took:.1} s"));
+        }
         ending.0.store(true, Ordering::SeqCst);
         // What it has made in the JVM's temporary folder goes with it.
         drop(ending.1.join());
