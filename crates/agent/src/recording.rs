@@ -226,6 +226,7 @@ fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String>
         // A file that an earlier recording has written under this name is kept.
         options.output.force = false;
     }
+    let change = CHANGE.lock();
     if let Some(now) = &now() {
         if listener::come_back(now, &options)? {
             return Ok(status());
@@ -234,6 +235,8 @@ fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String>
             return Err(status());
         }
     }
+    // The next step may wait for the reader of a pipe.
+    drop(change);
     if options.heap.native.is_some()
         && let Some(why) = vm_hotspot::native_refusal()
     {
