@@ -76,7 +76,7 @@ pub(crate) fn create(name: &str, format: Format) -> io::Result<(File, String)> {
     Err(ErrorKind::ResourceBusy.into())
 }
 
-/// The first of these names that no file has. A device or a pipe is written, not replaced.
+/// The first of these names that no file has. A device or a pipe is written, not replaced, and a folder is an error.
 pub(crate) fn free_name(name: &str, format: Format) -> String {
     let is_free = |one: &String| {
         let path = Path::new(one);

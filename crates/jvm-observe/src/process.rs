@@ -52,10 +52,13 @@ fn has_ended(state: &str) -> bool {
 
 /// Reads a process; `None` if it does not exist or has ended (a zombie has no memory).
 pub fn read(pid: u32) -> Option<Process> {
-    // The first file counts for all threads, also after the main thread has ended, the second needs one that runs.
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let status = fs::read_to_string(folder(pid).join("status")).ok()?;
-    parse(&stat, &status)
+    // The first file counts for all threads, also after the main thread has ended, the second needs one that runs, and
+    // that one may end meanwhile.
+    (0..3).find_map(|_| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let status = fs::read_to_string(folder(pid).join("status")).ok()?;
+        parse(&stat, &status)
+    })
 }
 
 fn parse(stat: &str, status: &str) -> Option<Process> {
@@ -76,7 +79,8 @@ fn parse(stat: &str, status: &str) -> Option<Process> {
         started: number(22)?,
         cpu_seconds: (number(14)? + number(15)?) as f64 / TICKS,
         threads: number(20)?,
-        resident: kilobytes("VmRSS:"),
+        // A process that is exiting has no memory before its last thread has ended.
+        resident: size("VmRSS:")? << 10,
         anonymous: kilobytes("RssAnon:"),
         swapped: kilobytes("VmSwap:"),
     })

@@ -78,7 +78,7 @@ impl Gate {
     }
 }
 
-/// Whether a path is UTF-8 without its escapes.
+/// Whether a path is UTF-8 after its escapes are decoded.
 fn is_text(path: &str) -> bool {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -111,7 +111,7 @@ pub(crate) async fn gate(gate: &Gate, site: Router, request: Request) -> Respons
         Ok(response) => response,
         Err(fault) => {
             let mut refused = Refused(fault).into_response();
-            // Who has no token can hold no connection either.
+            // A connection is not kept for who has no token.
             let close = HeaderValue::from_static("close");
             refused.headers_mut().insert(header::CONNECTION, close);
             refused

@@ -288,7 +288,7 @@ impl Parser {
                 options.cutoff = ratio.ok_or_else(|| wrong("cutoff", "floating point and >= 0"))?;
             }
             ("alloc", _) => {
-                // A sample stands for as many bytes as the VM's sampler, which takes no larger interval, leaves out.
+                // The VM's sampler takes no larger interval: each sample would be counted as too many bytes.
                 let bytes = size(value).filter(|n| *n > 0 && i32::try_from(*n).is_ok());
                 let expected = "a size such as 512k, up to 2047m";
                 let interval = bytes.ok_or_else(|| wrong("alloc", expected))?;

@@ -158,7 +158,9 @@ impl Args {
             pass_on(&mut caught, all.iter().filter_map(Collector::jvm), None);
             std::thread::sleep(STEP);
         }
-        if let Some(text) = cut_short(status).filter(|_| profile.is_some() && !all.is_empty()) {
+        // A JVM that the killed program has started may have written all of its profile.
+        let is_recorded = all.iter().any(|one| one.pid == Some(child.id()));
+        if let Some(text) = cut_short(status).filter(|_| profile.is_some() && is_recorded) {
             note(text);
         }
         let mut is_lost = false;

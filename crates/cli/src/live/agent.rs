@@ -77,6 +77,14 @@ pub(crate) fn begin(jvm: &Jvm, library: &str, options: &str, hint: &str) -> Resu
             let way = format!("`tenure attach {pid} stop` ends that recording{hint}");
             Usage(format!("{name} {status}; {way}")).into()
         }
+        // So an agent answers that does not know the order.
+        text if text.contains("general syntax error") && jvm.agent.is_some() => {
+            let name = jvm.name();
+            let text = format!(
+                "{name} has an agent of an older version, which stays until it ends (--force records with it)"
+            );
+            Usage(text).into()
+        }
         _ => error.into(),
     })
 }

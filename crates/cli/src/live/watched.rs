@@ -101,7 +101,7 @@ impl Watched {
 
     fn load(&self, recording: Recording) -> Result<Agent> {
         // Another process may have loaded the agent meanwhile.
-        let jvm = jvm::find(&self.jvm.pid.to_string())?;
+        let jvm = jvm::find(&self.jvm.pid.to_string()).unwrap_or_else(|_| self.jvm.clone());
         let library = agent::visible(&jvm, self.library.as_deref())?;
         let door = Door::to(&jvm)?;
         {

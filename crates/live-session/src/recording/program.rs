@@ -37,7 +37,7 @@ impl Recording {
     pub const DEPTH: u32 = 32;
     /// The default mean distance of sampled allocations in bytes.
     pub const INTERVAL: u64 = 64 << 10;
-    /// The largest distance that the VM's sampler takes: each sample would stand for more bytes than it leaves out.
+    /// The largest distance that the VM's sampler takes; with a larger one each sample would be counted as too many bytes.
     pub const MOST_INTERVAL: u64 = (1 << 31) - 1;
 
     /// The name of its mode in the API.

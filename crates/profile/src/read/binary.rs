@@ -189,7 +189,7 @@ impl Builder<'_> {
                     .collect();
                 let thread = (thread.0 != 0).then_some(*thread);
                 if let Some(thread) = thread {
-                    self.threads.has_stack(thread.0);
+                    self.threads.is_named(thread.0);
                 }
                 let key = TraceKey {
                     serial: *serial,
@@ -443,8 +443,11 @@ impl Builder<'_> {
                 oldest_ms: wide(4),
             }
         };
+        let rows: Vec<Reference> = body.chunks_exact(56).map(row).collect();
+        rows.iter()
+            .for_each(|row| self.threads.is_named(row.thread));
         self.profile.references = Some(ReferenceTable {
-            rows: body.chunks_exact(56).map(row).collect(),
+            rows,
             handles: Vec::new(),
         });
     }

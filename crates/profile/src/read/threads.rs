@@ -18,7 +18,7 @@ pub(super) struct Threads {
     /// The number of ended threads that no stack refers to.
     ended: usize,
     /// The threads that a stack refers to.
-    with_stack: FxHashSet<u32>,
+    named: FxHashSet<u32>,
     /// Names that only threads have, and of how many.
     names: FxHashMap<NameId, usize>,
 }
@@ -55,9 +55,9 @@ impl Threads {
     }
 
     /// A stack refers to this thread.
-    pub(super) fn has_stack(&mut self, serial: u32) {
+    pub(super) fn is_named(&mut self, serial: u32) {
         if self.forgets {
-            self.with_stack.insert(serial);
+            self.named.insert(serial);
         }
     }
 
@@ -83,7 +83,7 @@ impl Threads {
             return;
         };
         let was_running = !std::mem::replace(&mut thread.ended, true);
-        if self.forgets && was_running && !self.with_stack.contains(&serial) {
+        if self.forgets && was_running && !self.named.contains(&serial) {
             self.ended += 1;
             if self.ended > 2 * MOST_ENDED {
                 self.forget(profile);
@@ -97,7 +97,7 @@ impl Threads {
         let mut threads = std::mem::take(&mut profile.threads);
         threads.reverse();
         threads.retain(|thread| {
-            let is_over = thread.ended && !self.with_stack.contains(&thread.serial);
+            let is_over = thread.ended && !self.named.contains(&thread.serial);
             kept += usize::from(is_over);
             let stays = !is_over || kept <= MOST_ENDED;
             if !stays {
@@ -144,7 +144,7 @@ mod tests {
         let class = profile.names.intern("a.B");
         let mut threads = Threads::of_stream();
         start(&mut threads, &mut profile, 1, "main");
-        threads.has_stack(2);
+        threads.is_named(2);
         for serial in 2..100_000 {
             start(
                 &mut threads,

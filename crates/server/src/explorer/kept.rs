@@ -65,7 +65,9 @@ impl Kept {
         let mut line = serde_json::to_string(value).map_err(|e| Fault::failed(e.to_string()))?;
         line.push('\n');
         let _writing = self.writing.lock();
-        let mut last = io::Error::other("standard input is no file that it could be kept for");
+        let mut last = io::Error::other(
+            "nothing is stored for a dump from standard input; save it as a file first",
+        );
         for place in &self.places {
             match append(place, line.as_bytes()) {
                 Ok(()) => return Ok(()),
