@@ -228,7 +228,7 @@ impl Session {
         &self,
         heap: &Heap,
         question: &str,
-        find: impl FnOnce() -> Result<T, HeapError>,
+        find: impl FnOnce() -> anyhow::Result<T>,
     ) -> anyhow::Result<Exit> {
         let provenance = Provenance::of(heap.summary());
         let kept = match &self.global.mapping {

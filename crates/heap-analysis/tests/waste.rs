@@ -347,7 +347,7 @@ proptest! {
         // A part is what some of the objects refer to.
         let part = first.map(|first| referred(heap, (0..heap.len()).map(ObjIdx).skip(first).step_by(3)));
         let scope = match &part {
-            Some(part) => Scope::Set { name: "a part".to_owned(), objects: Arc::new(Selection::of(heap, part.iter().copied())) },
+            Some(part) => Scope::Set { name: "a part".to_owned(), all: true, objects: Arc::new(Selection::of(heap, part.iter().copied())) },
             None => Scope::of_all(all),
         };
         let options = WasteOptions { scope, top: None, sites: true, ..WasteOptions::default() };

@@ -263,7 +263,9 @@ impl<'a> Mapper<'a> {
     }
 
     fn plausible(&self, at: u64) -> bool {
-        chain_is_plausible(self.data, self.ids, at, &|id| self.knows(id))
+        let len = self.data.len() as u64;
+        let is_empty_heap = Head::read(self.data, at).is_some_and(|head| head.is_empty_heap(len));
+        is_empty_heap || chain_is_plausible(self.data, self.ids, at, &|id| self.knows(id))
     }
 
     fn next_record(&self, from: u64, to: u64) -> Option<u64> {

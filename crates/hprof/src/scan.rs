@@ -37,7 +37,7 @@ impl Head {
     }
 
     /// A heap record of length 0 before the end of the file.
-    fn is_empty_heap(&self, file: u64) -> bool {
+    pub(crate) fn is_empty_heap(&self, file: u64) -> bool {
         self.known().is_some_and(RecordTag::is_heap) && self.length == 0 && self.end() < file
     }
 

@@ -132,7 +132,7 @@ export const duplicateStrings = {
         { title: "Wasted", num: true, sort: (r) => r.wasted, cell: (r) => bytes(r.wasted), bar: (r) => r.wasted / (answer.wasted || 1) },
         { title: "Copies", num: true, sort: (r) => r.count, cell: (r) => (set || r.text.endsWith("…") ? grouped(r.count) : h("a", { href: stringSet(`value = ${sql(r.text)}`), title: "These strings as a set" }, grouped(r.count))) },
         { title: "Length", num: true, sort: (r) => r.length, cell: (r) => grouped(r.length) },
-        { title: "Text", cell: (r) => h("a", { href: to("strings", { find: exact(r.text) }) }, r.text || "(empty)") },
+        { title: "Text", cell: (r) => h("a", { href: to("strings", { find: exact(r.text), set }) }, r.text || "(empty)") },
       ],
     }), more(answer.omitted_rows)];
   },

@@ -117,7 +117,7 @@ impl Args {
     }
 }
 
-/// The rows of a text with the numbers of their first lines. As in CSV, a text in quotation marks may have several lines.
+/// The rows of a text with the numbers of their first lines.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = text;
     let mut line = 1;
@@ -125,15 +125,52 @@ fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
         if rest.is_empty() {
             return None;
         }
-        let mut is_quoted = false;
-        let end = rest.find(|c| {
-            is_quoted ^= c == '"';
-            c == '\n' && !is_quoted
-        });
-        let (row, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        let (row, after) = rest.split_at(end_of_row(rest));
         let number = line;
         line += row.matches('\n').count();
         rest = after;
         Some((number, row.trim()))
     })
+}
+
+/// The end of the first row of a text, its line break included. As in CSV, a field in quotation marks may have several
+/// lines; a mark that is not at the beginning of a field, or is never closed, is an ordinary character.
+fn end_of_row(text: &str) -> usize {
+    let mut is_quoted = false;
+    let mut previous = if text.starts_with('#') { ' ' } else { ',' };
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' if is_quoted || matches!(previous, ',' | ';' | '"') => is_quoted = !is_quoted,
+            '\n' if !is_quoted => return at + 1,
+            _ => {}
+        }
+        previous = c;
+    }
+    let line = text.find('\n').filter(|_| is_quoted);
+    line.map_or(text.len(), |end| end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fields_in_quotation_marks_have_several_lines() {
+        let rows = |text: &str| -> Vec<(usize, String)> {
+            rows(text)
+                .map(|(line, row)| (line, row.to_owned()))
+                .collect()
+        };
+        let row = |line, text: &str| (line, text.to_owned());
+        let table = "a,b\n1,\"x \"\"0x1\"\"\ny\",2\n3,4";
+        let want = [
+            row(1, "a,b"),
+            row(2, "1,\"x \"\"0x1\"\"\ny\",2"),
+            row(4, "3,4"),
+        ];
+        assert_eq!(rows(table), want);
+        let marks = "# 5\" x\n0x1 5\" disk\n0x2 6\" disk\n\"never closed\n0x3\n";
+        let lines: Vec<_> = (1..).zip(marks.lines()).map(|(n, l)| row(n, l)).collect();
+        assert_eq!(rows(marks), lines);
+    }
 }

@@ -25,6 +25,7 @@ impl Part {
         Ok(match &self.set {
             Some(spec) => Scope::Set {
                 name: spec.to_string(),
+                all: all || spec.has_unreachable(),
                 objects: Arc::new(members(heap, spec, all)?),
             },
             None => Scope::of_all(all),

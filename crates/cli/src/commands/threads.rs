@@ -16,16 +16,9 @@ pub struct Args {
     /// Locals to list per frame
     #[arg(long, value_name = "N", default_value_t = 8)]
     locals: usize,
-    /// Threads, and groups of virtual threads, to list; 0 for all [default: all]
-    #[arg(
-        short = 'n',
-        long,
-        alias = "top",
-        value_name = "N",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    limit: usize,
+    /// Threads, groups of virtual threads, and thread-local variables to list, 0 for all [default: all, but 20 variables without --json and --csv]
+    #[arg(short = 'n', long, alias = "top", value_name = "N")]
+    limit: Option<usize>,
 }
 
 impl Args {
@@ -34,8 +27,8 @@ impl Args {
         let heap = session.open(&self.dump.file)?;
         let options = ThreadOptions {
             locals: self.locals,
-            top: limit(Some(self.limit), false, 0),
-            ..ThreadOptions::default()
+            top: limit(self.limit, true, 0),
+            thread_locals: limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX),
         };
         session.answer(&threads(&heap, &options), heap.summary())
     }

@@ -67,18 +67,18 @@ impl Args {
         let table = self.table.read()?;
         let heap = Arc::new(session.open(&self.dump.file)?);
         let usual = number("waste", "limit") as usize;
-        let options = WasteOptions {
-            scope: self.part.scope(&heap, session.global.unreachable)?,
-            top: limit(self.limit, session.is_data(), usual),
-            holders: !self.no_holders,
-            // A dump in which all objects have one trace was not written by a profiler.
-            sites: heap.one_trace().is_none(),
-            table,
-        };
         // The contents of the user's table are a part of the question, too.
         let question = format!("{self:?} {}", self.table.text()?);
         session.answer_once(&heap, &question, || {
-            session.with_control(|c| waste(&heap, &options, c))
+            let options = WasteOptions {
+                scope: self.part.scope(&heap, session.global.unreachable)?,
+                top: limit(self.limit, session.is_data(), usual),
+                holders: !self.no_holders,
+                // A dump in which all objects have one trace was not written by a profiler.
+                sites: heap.one_trace().is_none(),
+                table,
+            };
+            Ok(session.with_control(|c| waste(&heap, &options, c))?)
         })
     }
 }

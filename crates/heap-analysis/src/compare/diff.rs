@@ -11,6 +11,7 @@ pub use crate::compare::places::Change;
 use crate::compare::places::{Place, places};
 use crate::leaks::is_plumbing;
 use crate::pace::Pace;
+use crate::tables::ranking::is_zero;
 use heap_graph::{Control, Heap, HeapError};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -102,10 +103,6 @@ pub struct Diff {
     /// Number of groups of `gone` that were left out; absent if there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted_gone: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Shortens a list; returns the number of entries that are left out.

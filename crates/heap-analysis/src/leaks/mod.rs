@@ -22,7 +22,7 @@ use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
 use crate::paths::merged::{MergeOptions, common_point};
 use crate::tables::group::frame_text;
-use crate::tables::ranking::share;
+use crate::tables::ranking::{is_zero, share};
 use crate::tables::thread_locals::ThreadLocal;
 use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::{Bytes, Serial};
@@ -188,10 +188,6 @@ pub struct Suspect {
     /// Number of frames between the first 30 and the last 5 of `stack` that were left out; absent if it is 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub stack_omitted: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A class of plain values (strings, arrays) that many objects hold, so that none of them explains the memory.

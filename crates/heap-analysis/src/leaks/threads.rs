@@ -87,7 +87,8 @@ pub(super) fn variables_of(
     large(thread_locals(heap, members), retained)
 }
 
-/// The thread-local variables that hold most of what a thread retains, if a path from the thread ends at all of them.
+/// The thread-local variables that hold most of what a thread retains, if the path from the thread does not lead to one
+/// named variable.
 pub(super) fn variables_on(heap: &Heap, path: &[Step]) -> Vec<ThreadLocal> {
     let Some((thread, Some(_))) = start(heap, path) else {
         return Vec::new();

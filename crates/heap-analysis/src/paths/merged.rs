@@ -8,7 +8,7 @@ use crate::paths::chain::field_to;
 use crate::paths::together::Above;
 use crate::paths::{Exclusions, Holders, root_set};
 use crate::sets::selection::Selection;
-use crate::tables::ranking::share;
+use crate::tables::ranking::{is_zero, share};
 use heap_graph::{ClassIdx, Control, Dominator, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -385,10 +385,6 @@ pub struct MergedNode {
     pub is_target: bool,
     /// Number of child nodes that were left out.
     pub omitted: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Merged shortest paths to the objects of a class.

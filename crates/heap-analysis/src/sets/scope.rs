@@ -16,6 +16,8 @@ pub enum Scope {
     Set {
         /// How the set is named.
         name: String,
+        /// Whether it may have unreachable objects.
+        all: bool,
         /// The members.
         objects: Arc<Selection>,
     },
@@ -41,7 +43,7 @@ impl Scope {
     /// The objects that may hold those of this scope: what a set holds is also of interest if the holder is outside.
     pub(crate) fn of_holders(&self) -> Scope {
         match self {
-            Scope::Set { .. } => Scope::Reachable,
+            Scope::Set { all, .. } => Scope::of_all(*all),
             other => other.clone(),
         }
     }

@@ -201,15 +201,26 @@ impl SetSpec {
 
     /// True when the set contains referrers, which need one pass over the dump.
     pub fn needs_referrers(&self) -> bool {
-        match self {
-            SetSpec::In(_) => true,
-            SetSpec::And(sets) => sets.iter().any(SetSpec::needs_referrers),
-            SetSpec::Out(set)
-            | SetSpec::Dominated(set)
-            | SetSpec::Dominators(set)
-            | SetSpec::Retained(set) => set.needs_referrers(),
-            _ => false,
-        }
+        self.any(&|set| matches!(set, SetSpec::In(_)))
+    }
+
+    /// Whether it may have unreachable objects without a request for them.
+    pub fn has_unreachable(&self) -> bool {
+        self.any(&|set| matches!(set, SetSpec::Unreachable | SetSpec::Objects(_)))
+    }
+
+    /// Whether a test holds for this set or one that it is made of.
+    fn any(&self, test: &impl Fn(&SetSpec) -> bool) -> bool {
+        test(self)
+            || match self {
+                SetSpec::And(sets) => sets.iter().any(|set| set.any(test)),
+                SetSpec::In(set)
+                | SetSpec::Out(set)
+                | SetSpec::Dominated(set)
+                | SetSpec::Dominators(set)
+                | SetSpec::Retained(set) => set.any(test),
+                _ => false,
+            }
     }
 }
 

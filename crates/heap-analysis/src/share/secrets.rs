@@ -20,6 +20,7 @@ use hprof::BasicType;
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use thiserror::Error;
 
 const BUILT_IN: &str = include_str!("secrets.toml");
@@ -127,12 +128,17 @@ impl SecretRules {
         })
     }
 
-    /// The rules that match a text, with the matching part.
-    fn matching<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
+    /// The rules that match a text, with the first matching part that counts by its place.
+    fn matching<'t>(
+        &self,
+        text: &'t str,
+        counts: impl Fn(Range<usize>) -> bool,
+    ) -> Vec<(usize, &'t str)> {
         let hits = self.set.matches(text);
         hits.iter()
             .filter_map(|n| {
-                let good = |m: &regex::Match<'_>| self.rules[n].accepts(m.as_str());
+                let good =
+                    |m: &regex::Match<'_>| counts(m.range()) && self.rules[n].accepts(m.as_str());
                 let found = self.single[n].find_iter(text).find(good)?;
                 Some((n, found.as_str()))
             })
@@ -312,9 +318,13 @@ impl ContentVisitor for TextPass<'_> {
                 false => self.texts += 1,
             }
         }
-        for piece in pieces(all) {
+        for (piece, is_last) in pieces(all) {
+            let is_first = piece.as_ptr() == all.as_ptr();
             for text in texts_of(element, piece) {
-                for (rule, part) in self.rules.matching(&text) {
+                // What touches the border of a piece is whole in the one beside it.
+                let (begin, end) = (!is_first, text.len() + usize::from(is_last));
+                let is_whole = |at: Range<usize>| at.start >= usize::from(begin) && at.end < end;
+                for (rule, part) in self.rules.matching(&text, is_whole) {
                     let name = self.rules.rules[rule].name.clone();
                     self.hits.push((object, name, part.to_owned()));
                 }
@@ -323,10 +333,26 @@ impl ContentVisitor for TextPass<'_> {
     }
 }
 
-/// The pieces of a long text.
-fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The pieces of a long text, and whether each is the last.
+fn pieces(data: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
     let begins = (0..data.len().saturating_sub(OVERLAP).max(1)).step_by(PIECE - OVERLAP);
-    begins.map(|from| &data[from..data.len().min(from + PIECE)])
+    begins.map(|from| {
+        let end = data.len().min(from + PIECE);
+        (&data[from..end], end == data.len())
+    })
+}
+
+/// Text in UTF-8 without the parts of characters that a piece begins and ends with.
+fn utf8(data: &[u8]) -> Option<&str> {
+    let begin = data.iter().take(3).take_while(|b| **b & 0xc0 == 0x80);
+    let data = &data[begin.count()..];
+    match std::str::from_utf8(data) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&data[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    }
 }
 
 /// What the bytes may say. Bytes are text in UTF-8 or else Latin-1; with the high bytes of ASCII characters, in UTF-16,
@@ -336,7 +362,7 @@ fn texts_of(element: BasicType, data: &[u8]) -> Vec<String> {
         return string_text(element, None, data).into_iter().collect();
     }
     let latin = || data.iter().map(|byte| char::from(*byte)).collect();
-    let narrow = std::str::from_utf8(data).map_or_else(|_| latin(), str::to_owned);
+    let narrow = utf8(data).map_or_else(latin, str::to_owned);
     let high = data.iter().skip(1).step_by(2);
     let is_wide = high.filter(|byte| **byte == 0).take(WIDE).count() == WIDE;
     let wide = is_wide.then(|| string_text(element, Some(1), data));
@@ -562,7 +588,7 @@ mod tests {
     fn rules_know_the_forms_and_nothing_else() {
         let rules = SecretRules::new(None).expect("sound rules");
         let names = |text: &str| -> Vec<String> {
-            let found = rules.matching(text);
+            let found = rules.matching(text, |_| true);
             found
                 .iter()
                 .map(|(n, _)| rules.rules[*n].name.clone())
@@ -674,5 +700,20 @@ mod tests {
     fn a_hidden_secret_says_little() {
         assert_eq!(hidden("hunter2"), "h…");
         assert_eq!(hidden("abc"), "…");
+    }
+
+    #[test]
+    fn a_piece_of_a_text_begins_and_ends_with_whole_characters() {
+        let text = "a\u{e9}\u{1f600}b\u{e9}".as_bytes();
+        assert_eq!(utf8(text), Some("a\u{e9}\u{1f600}b\u{e9}"));
+        assert_eq!(utf8(&text[2..text.len() - 1]), Some("\u{1f600}b"));
+        assert_eq!(utf8(b"a\xe9b"), None);
+        let long = vec![b'x'; 2 * PIECE];
+        let parts: Vec<_> = pieces(&long)
+            .map(|(piece, last)| (piece.len(), last))
+            .collect();
+        let rest = 2 * OVERLAP;
+        assert_eq!(parts, [(PIECE, false), (PIECE, false), (rest, true)]);
+        assert_eq!(pieces(&[0; 3]).count(), 1);
     }
 }

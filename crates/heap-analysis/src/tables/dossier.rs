@@ -100,7 +100,7 @@ pub fn dossier(
             &ThreadOptions {
                 locals: 5,
                 top: Some(options.rows),
-                ..ThreadOptions::default()
+                thread_locals: options.rows,
             },
         ),
         roots: roots(heap, &RootOptions { kind: None, top: 5 }, control)?,

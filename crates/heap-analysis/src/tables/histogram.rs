@@ -5,6 +5,7 @@ use crate::objects::fields::lineage;
 use crate::tables::group::{
     ClassGroups, GroupBy, GroupKey, owner_class, retained_by_group, trace_frames,
 };
+use crate::tables::ranking::is_zero;
 use heap_graph::{ClassIdx, Heap, HeapError, LayoutModel, ObjIdx, QuickHistogram};
 use hprof::{Bytes, ObjectId, Serial};
 use regex::Regex;
@@ -89,10 +90,6 @@ pub struct Histogram {
     /// Sums over all matching rows. Without a filter, classes and superclasses have the sums over all objects instead,
     /// because groups of superclasses overlap and the rows of `--layout plain` do not include class objects.
     pub total: Total,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// Part of a histogram that has all rows: filtered, sorted and cut as in `options`. Counting is expensive; selecting

@@ -66,3 +66,8 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
         part as f64 / whole as f64
     }
 }
+
+/// Whether a count is 0, and so absent from an answer.
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -30,7 +30,7 @@ pub struct ThreadLocal {
     pub class: String,
     /// Number of threads that have a value.
     pub threads: u64,
-    /// What the values retain. A value that several threads share counts once.
+    /// Sum of the retained sizes of the values. A value that several threads share counts once.
     pub retained: Bytes,
     /// The value that retains most.
     pub largest: ObjectRef,

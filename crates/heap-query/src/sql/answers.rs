@@ -260,6 +260,7 @@ fn scope(list: &str, env: &Env, scan: &Scan) -> Result<Scope, QueryError> {
     Ok(match set {
         Some((spec, set)) => Scope::Set {
             name: spec.to_string(),
+            all: all || spec.has_unreachable(),
             objects: Arc::new(set),
         },
         None => Scope::of_all(all),

@@ -137,8 +137,10 @@ fn of_parts(view: &str, p: &Params) -> Vec<ShownQuery> {
             &format!(
                 "select id, value, shallow, retained from strings\nwhere {}value regexp {} limit {}",
                 match p.get("set") {
-                    Some(_) =>
-                        format!("id in (select id from set_members({})) and ", get(p, "set")),
+                    Some(_) => format!(
+                        "id in (select id from set_members({}, {all})) and ",
+                        get(p, "set")
+                    ),
                     None if p.flag("all") => String::new(),
                     None => "reachable and ".to_owned(),
                 },

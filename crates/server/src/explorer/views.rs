@@ -171,7 +171,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let options = threads::ThreadOptions {
             locals: p.number("locals", 20)?,
             top: Some(p.limit(1000)?),
-            ..threads::ThreadOptions::default()
+            thread_locals: p.limit(1000)?,
         };
         say(heap, f, &threads::threads(heap, &options))
     }),
@@ -587,6 +587,7 @@ fn scope(e: &Explorer, heap: &Heap, params: &Params) -> Result<Scope, Fault> {
     let (spec, set) = chosen(e, heap, params)?;
     Ok(Scope::Set {
         name: spec.to_string(),
+        all: params.flag("all") || spec.has_unreachable(),
         objects: Arc::clone(&set.objects),
     })
 }
