@@ -107,6 +107,34 @@ fn a_limit_adds_to_the_baseline() {
     }
 }
 
+/// Such a rule always passes: no limit is checked.
+#[test]
+fn a_rule_about_a_class_that_does_not_exist_is_noted() {
+    let dir = folder();
+    let at = dir.path();
+    let rule = |class: &str| format!("[[rule]]\nclass = '{class}'\ncount = 5000\n");
+    for (class, note) in [
+        (
+            "shop.Itme",
+            "the dump has no such class; did you mean shop.Item?",
+        ),
+        ("shop.None*", "the dump has no such class"),
+        ("shop.It*", ""),
+    ] {
+        fs::write(at.join("rules.toml"), rule(class)).expect("the rules");
+        let text = run(
+            at,
+            &["check", "b.hprof", "--rules", "rules.toml", "--json"],
+            0,
+        );
+        let answer: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let checked = &answer["checks"][0];
+        let message = checked["message"].as_str().expect("a message");
+        assert_eq!(checked["no_class"] == true, !note.is_empty(), "{checked}");
+        assert!(message.ends_with(note), "{message}");
+    }
+}
+
 #[test]
 fn the_format_follows_the_extension_of_the_output() {
     let dir = folder();

@@ -8,6 +8,7 @@
 use crate::compare::identity::{signature, stable_name};
 use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
 use crate::paths::chain::Step;
+use crate::sets::similar::nearest_qualified;
 use crate::toml_error::one_line;
 use heap_graph::{Control, Heap, HeapError, ObjectKind};
 use hprof::Bytes;
@@ -361,6 +362,9 @@ pub struct Checked {
     pub limit: Option<u64>,
     /// The figure in the baseline; `null` if there is none.
     pub baseline: Option<u64>,
+    /// True if no class of the dump has the name of the rule: none was loaded, or the name is wrong.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_class: bool,
     /// For a leak: the signature that identifies it in other dumps of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
@@ -398,6 +402,7 @@ pub fn check(
     let now = classes(heap);
     for (n, rule) in rules.rules.iter().enumerate() {
         let (subject, name) = (rule.subject(), rule.called(n));
+        let missing = rule.class.as_deref().and_then(|class| missing(heap, class));
         let found = sums(rule, &now, heap_sums(heap));
         let before = baseline.map(|b| sums(rule, &b.classes, [b.objects, b.shallow, b.shallow]));
         let limits = [
@@ -419,7 +424,12 @@ pub fn check(
                     u64::try_from(most).unwrap_or(u64::MAX)
                 }
             };
-            checks.push(limited(&name, subject, what, found[k], most, before));
+            let mut checked = limited(&name, subject, what, found[k], most, before);
+            if let Some(note) = &missing {
+                checked.no_class = true;
+                checked.message += note;
+            }
+            checks.push(checked);
         }
     }
     let leaks = find(heap, &LeakOptions::default(), control)?;
@@ -432,6 +442,25 @@ pub fn check(
         objects: heap.summary().reachable_objects,
         shallow: heap.summary().reachable_shallow,
     })
+}
+
+/// What a message adds if no class fits a pattern: such a rule always passes, and the name may be wrong.
+fn missing(heap: &Heap, pattern: &str) -> Option<String> {
+    let names: Vec<String> = heap
+        .classes()
+        .iter()
+        .map(|c| stable_name(&c.name))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if names.iter().any(|name| matches(pattern, name)) {
+        return None;
+    }
+    let similar = nearest_qualified(pattern, &names).filter(|_| !pattern.contains('*'));
+    let hint = similar.map(|name| format!("; did you mean {name}?"));
+    Some(format!(
+        "; the dump has no such class{}",
+        hint.unwrap_or_default()
+    ))
 }
 
 fn heap_sums(heap: &Heap) -> ClassCounts {
@@ -497,6 +526,7 @@ fn limited(
         found,
         limit: Some(limit),
         baseline,
+        no_class: false,
         signature: None,
         message: format!("{subject}: {found} {unit} ({what}), {verdict} {limit}{before}"),
     }
@@ -526,6 +556,7 @@ fn check_leaks(
             limit: None,
             baseline: None,
             message: "the dump has no GC roots, so leak suspects cannot be found".to_owned(),
+            no_class: false,
             signature: None,
         });
     }
@@ -561,6 +592,7 @@ fn check_leaks(
                 suspect.share * 100.0,
                 leak.signature
             ),
+            no_class: false,
             signature: Some(leak.signature),
         });
     }
