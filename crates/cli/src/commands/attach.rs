@@ -234,14 +234,10 @@ impl Args {
         let stored = receive();
         // The program is left as it was; this ends the stream of events, too.
         let stop = || attach::order(&jvm, &library, Order::Stop.text()).is_ok();
-        // A recording that has ended by itself cannot be stopped.
-        let has_ended = || match is_recorded(&jvm, &library) {
-            Ok(is_recorded) => !is_recorded,
-            Err(_) => process::read(jvm.pid).is_none(),
-        };
         let stored = match stored {
             Err(error) => {
-                if stop() || has_ended() {
+                // A recording that has ended by itself cannot be stopped.
+                if stop() || has_ended(&jvm, &library) {
                     drop(finish(events));
                 }
                 Err(error)
@@ -341,10 +337,13 @@ fn abandon(jvm: &Jvm, part: Option<&Path>) {
     }
 }
 
-/// Whether something is recorded. Fails if the program does not answer.
-fn is_recorded(jvm: &Jvm, library: &str) -> Result<bool> {
-    let printed = attach::order(jvm, library, Order::Status.text())?;
-    Ok(printed.starts_with(RECORDS))
+/// Whether nothing is recorded any more. A program that does not answer, because it is stopped for instance, may still be
+/// recorded.
+fn has_ended(jvm: &Jvm, library: &str) -> bool {
+    match attach::order(jvm, library, Order::Status.text()) {
+        Ok(printed) => !printed.starts_with(RECORDS),
+        Err(_) => process::read(jvm.pid).is_none(),
+    }
 }
 
 /// Stores one connection after the other, until the recording has ended. Fails if none could be stored.
@@ -370,7 +369,7 @@ fn store_all(jvm: &Jvm, library: &str, door: &Door, files: &Files, first: TcpStr
         // The agent connects for the next file before it closes the last one.
         next = door.next()?;
         if next.is_none() {
-            if !is_recorded(jvm, library).unwrap_or(false) {
+            if has_ended(jvm, library) {
                 if has_failed && !has_stored {
                     bail!("no file could be written");
                 }
