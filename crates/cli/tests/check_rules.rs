@@ -112,7 +112,8 @@ fn a_limit_adds_to_the_baseline() {
 fn a_rule_about_a_class_that_does_not_exist_is_noted() {
     let dir = folder();
     let at = dir.path();
-    let rule = |class: &str| format!("[[rule]]\nclass = '{class}'\ncount = 5000\n");
+    let rule =
+        |class: &str| format!("[[rule]]\nclass = '{class}'\ncount = 5000\nshallow = '9 GiB'\n");
     for (class, note) in [
         (
             "shop.Itme",
@@ -132,6 +133,12 @@ fn a_rule_about_a_class_that_does_not_exist_is_noted() {
         let message = checked["message"].as_str().expect("a message");
         assert_eq!(checked["no_class"] == true, !note.is_empty(), "{checked}");
         assert!(message.ends_with(note), "{message}");
+        let text = run(at, &["check", "b.hprof", "--rules", "rules.toml"], 0);
+        assert_eq!(
+            text.matches("the dump has no such class").count(),
+            usize::from(!note.is_empty()),
+            "{text}"
+        );
     }
 }
 

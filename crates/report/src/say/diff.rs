@@ -3,7 +3,7 @@
 use super::Say;
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::plural;
-use heap_analysis::compare::check::Check;
+use heap_analysis::compare::check::{Check, Checked};
 use heap_analysis::compare::diff::{Change, Diff, GroupChange};
 use hprof::Bytes;
 
@@ -253,6 +253,12 @@ impl Say for Check {
                 Span::Strong("FAILED".to_owned()),
                 Span::Text(format!(": {}", leak.message)),
             ]);
+        }
+        // A rule about a class that does not exist passes; each of its limits has the same note.
+        let mut missing: Vec<&Checked> = self.checks.iter().filter(|c| c.no_class).collect();
+        missing.dedup_by_key(|c| &c.rule);
+        for checked in missing {
+            doc = doc.text([Span::Text(format!("{}: {}", checked.rule, checked.message))]);
         }
         doc
     }
