@@ -2,10 +2,11 @@
 
 use crate::program::open;
 use heap_analysis::tables::roots::{RootOptions, roots};
+use heap_analysis::tables::thread_locals::thread_locals;
 use heap_analysis::tables::threads::{ThreadOptions, threads};
 use heap_graph::{Control, ObjIdx};
 use hprof::{HeapTag, ObjectId};
-use testkit::dump::{Elements, FrameSpec, Heap as Builder, IdSize, Root};
+use testkit::dump::{Elements, FrameSpec, Heap as Builder, IdSize, Root, Type, Value};
 
 #[test]
 fn what_several_threads_keep_is_retained_by_none_and_shared_by_each() {
@@ -94,4 +95,43 @@ fn a_limit_bounds_the_groups_of_virtual_threads() {
     let some = threads(&heap, &some);
     assert_eq!(some.virtual_groups[..], all.virtual_groups[..2]);
     assert_eq!((some.virtual_threads, some.virtual_groups_omitted), (45, 7));
+}
+
+/// In a hostile dump all threads may have one map: it is read once, and counts for one thread.
+#[test]
+fn a_map_of_thread_locals_that_threads_share_is_read_once() {
+    const MANY: usize = 10_000;
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let thread = b.class("Worker", object, &[("threadLocals", Type::Object)]);
+    let map = b.class("Map", object, &[("table", Type::Object)]);
+    let fields = [("referent", Type::Object), ("value", Type::Object)];
+    let entry = b.class("Entry", object, &fields);
+    let local = b.class("java.lang.ThreadLocal", object, &[]);
+    let variable = b.instance(local, &[]);
+    let holder = b.class("Holder", object, &[]);
+    b.set_static(holder, "LOCAL", Value::Object(variable));
+    let entries: Vec<u64> = (0..MANY)
+        .map(|_| {
+            let value = b.instance(object, &[]);
+            b.instance(entry, &[variable, value].map(Value::Object))
+        })
+        .collect();
+    let slots = b.object_array_class();
+    let table = b.object_array(slots, &[&entries[..], &entries].concat());
+    let map = b.instance(map, &[Value::Object(table)]);
+    let threads: Vec<u64> = (0..MANY)
+        .map(|_| b.instance(thread, &[Value::Object(map)]))
+        .collect();
+    for id in &threads {
+        b.root(Root::JniGlobal { reference: 1 }, *id);
+    }
+    let heap = open(&b);
+    let threads = threads.iter().filter_map(|id| heap.find(ObjectId(*id)));
+    let found = thread_locals(&heap, threads);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let row = &found[0];
+    assert_eq!(row.variable.as_deref(), Some("Holder.LOCAL"));
+    assert_eq!((row.threads, row.variables), (1, 1));
+    assert_eq!(row.retained.0, MANY as u64 * row.largest.retained.0);
 }

@@ -80,10 +80,8 @@ pub(crate) fn begin(jvm: &Jvm, library: &str, options: &str, hint: &str) -> Resu
         // So an agent answers that does not know the order.
         text if text.contains("general syntax error") && jvm.agent.is_some() => {
             let name = jvm.name();
-            let text = format!(
-                "{name} has an agent of an older version, which stays until it ends (--force records with it)"
-            );
-            Usage(text).into()
+            let text = "has an agent of another version, which stays until the program ends";
+            Usage(format!("{name} {text}")).into()
         }
         _ => error.into(),
     })

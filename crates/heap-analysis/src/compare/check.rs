@@ -13,7 +13,7 @@ use crate::toml_error::one_line;
 use heap_graph::{Control, Heap, HeapError, ObjectKind};
 use hprof::Bytes;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// A leak suspect in a baseline.
@@ -400,9 +400,14 @@ pub fn check(
 ) -> Result<Check, RuleError> {
     let mut checks = Vec::new();
     let now = classes(heap);
+    let known = heap.classes().iter().map(|class| stable_name(&class.name));
+    let known: BTreeSet<String> = known.collect();
     for (n, rule) in rules.rules.iter().enumerate() {
         let (subject, name) = (rule.subject(), rule.called(n));
-        let missing = rule.class.as_deref().and_then(|class| missing(heap, class));
+        let missing = rule
+            .class
+            .as_deref()
+            .and_then(|class| missing(&known, class));
         let found = sums(rule, &now, heap_sums(heap));
         let before = baseline.map(|b| sums(rule, &b.classes, [b.objects, b.shallow, b.shallow]));
         let limits = [
@@ -445,16 +450,11 @@ pub fn check(
 }
 
 /// What a message adds if no class fits a pattern: such a rule always passes, and the name may be wrong.
-fn missing(heap: &Heap, pattern: &str) -> Option<String> {
-    let names: Vec<String> = heap
-        .classes()
-        .iter()
-        .map(|c| stable_name(&c.name))
-        .collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if names.iter().any(|name| matches(pattern, name)) {
+fn missing(known: &BTreeSet<String>, pattern: &str) -> Option<String> {
+    if known.iter().any(|name| matches(pattern, name)) {
         return None;
     }
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
     let similar = nearest_qualified(pattern, &names).filter(|_| !pattern.contains('*'));
     let hint = similar.map(|name| format!("; did you mean {name}?"));
     Some(format!(

@@ -50,10 +50,10 @@ struct Value {
 pub fn thread_locals(heap: &Heap, threads: impl Iterator<Item = ObjIdx>) -> Vec<ThreadLocal> {
     // A damaged dump may have a thread twice.
     let threads: BTreeSet<ObjIdx> = threads.collect();
-    let values: Vec<Value> = threads
-        .into_iter()
-        .flat_map(|thread| values_of(heap, thread))
-        .collect();
+    let (mut values, mut seen) = (Vec::new(), FxHashSet::default());
+    for thread in threads {
+        values_of(heap, thread, &mut seen, &mut values);
+    }
     let names = static_fields(heap, values.iter().filter_map(|value| value.variable));
     let mut groups: FxHashMap<(Option<&str>, Option<ObjIdx>), Vec<Value>> = FxHashMap::default();
     for value in values {
@@ -78,6 +78,7 @@ fn row(heap: &Heap, name: Option<&str>, values: &[Value]) -> Option<ThreadLocal>
         values.iter().filter_map(of).collect()
     };
     let objects = distinct(|value| Some(value.object));
+    let sizes = objects.iter().map(|value| heap.retained(*value).0);
     let size = |value: &&Value| (heap.retained(value.object), std::cmp::Reverse(value.thread));
     let largest = values.iter().max_by_key(size)?;
     let class = |object: ObjIdx| heap.class(heap.class_of(object)).name.clone();
@@ -87,27 +88,33 @@ fn row(heap: &Heap, name: Option<&str>, values: &[Value]) -> Option<ThreadLocal>
         object: Address(largest.variable.map_or(ObjectId::NULL, |o| heap.id(o))),
         class: largest.variable.map(class).unwrap_or_default(),
         threads: distinct(|value| Some(value.thread)).len() as u64,
-        retained: Bytes(objects.iter().map(|value| heap.retained(*value).0).sum()),
+        retained: Bytes(sizes.fold(0, u64::saturating_add)),
         largest: describe(heap, largest.object),
         thread: thread_name(heap, largest.thread).unwrap_or_default(),
     })
 }
 
-/// The thread-local values of a thread.
-fn values_of(heap: &Heap, thread: ObjIdx) -> Vec<Value> {
-    let maps = FIELDS
-        .iter()
-        .filter_map(|field| field_ref(heap, thread, field));
-    let tables = maps.filter_map(|map| field_ref(heap, map, "table"));
-    let entries = tables.flat_map(|table| elements(heap, table));
-    let value = |entry: ObjIdx| {
-        Some(Value {
-            variable: field_ref(heap, entry, "referent"),
-            thread,
-            object: field_ref(heap, entry, "value")?,
-        })
-    };
-    entries.filter_map(value).collect()
+/// Adds the thread-local values of a thread. Tables and entries that were `seen` are left out: each belongs to one thread,
+/// but in a hostile dump all threads may have the same ones.
+fn values_of(heap: &Heap, thread: ObjIdx, seen: &mut FxHashSet<ObjIdx>, values: &mut Vec<Value>) {
+    for field in FIELDS {
+        let map = field_ref(heap, thread, field);
+        let table = map.and_then(|map| field_ref(heap, map, "table"));
+        let Some(table) = table.filter(|table| seen.insert(*table)) else {
+            continue;
+        };
+        for entry in elements(heap, table) {
+            if seen.insert(entry)
+                && let Some(object) = field_ref(heap, entry, "value")
+            {
+                values.push(Value {
+                    variable: field_ref(heap, entry, "referent"),
+                    thread,
+                    object,
+                });
+            }
+        }
+    }
 }
 
 /// For each of these objects that a static field has, the first such field as `Class.field`.

@@ -189,7 +189,7 @@ impl Builder<'_> {
                     .collect();
                 let thread = (thread.0 != 0).then_some(*thread);
                 if let Some(thread) = thread {
-                    self.threads.is_named(thread.0);
+                    self.threads.refer(thread.0);
                 }
                 let key = TraceKey {
                     serial: *serial,
@@ -444,8 +444,7 @@ impl Builder<'_> {
             }
         };
         let rows: Vec<Reference> = body.chunks_exact(56).map(row).collect();
-        rows.iter()
-            .for_each(|row| self.threads.is_named(row.thread));
+        rows.iter().for_each(|row| self.threads.refer(row.thread));
         self.profile.references = Some(ReferenceTable {
             rows,
             handles: Vec::new(),

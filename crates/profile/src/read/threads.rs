@@ -5,7 +5,7 @@ use crate::names::{NameId, Names};
 use crate::profile::{Profile, Thread};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The most ended threads without a stack that are kept of a stream, as in the agent.
+/// The most ended threads that are kept of a stream although nothing refers to them, as in the agent.
 const MOST_ENDED: usize = 1024;
 
 /// What a reader knows of the threads besides [`Profile::threads`].
@@ -15,10 +15,10 @@ pub(super) struct Threads {
     at: FxHashMap<u32, usize>,
     /// Whether ended threads may be forgotten.
     forgets: bool,
-    /// The number of ended threads that no stack refers to.
+    /// The number of ended threads that nothing refers to.
     ended: usize,
-    /// The threads that a stack refers to.
-    named: FxHashSet<u32>,
+    /// The threads that stacks and JNI references refer to.
+    referred: FxHashSet<u32>,
     /// Names that only threads have, and of how many.
     names: FxHashMap<NameId, usize>,
 }
@@ -54,10 +54,10 @@ impl Threads {
         self.names.remove(&name);
     }
 
-    /// A stack refers to this thread.
-    pub(super) fn is_named(&mut self, serial: u32) {
+    /// A stack or a row of JNI references refers to this thread, so it is not forgotten.
+    pub(super) fn refer(&mut self, serial: u32) {
         if self.forgets {
-            self.named.insert(serial);
+            self.referred.insert(serial);
         }
     }
 
@@ -83,7 +83,7 @@ impl Threads {
             return;
         };
         let was_running = !std::mem::replace(&mut thread.ended, true);
-        if self.forgets && was_running && !self.named.contains(&serial) {
+        if self.forgets && was_running && !self.referred.contains(&serial) {
             self.ended += 1;
             if self.ended > 2 * MOST_ENDED {
                 self.forget(profile);
@@ -91,13 +91,13 @@ impl Threads {
         }
     }
 
-    /// Removes ended threads without a stack, except the last ones.
+    /// Removes ended threads that nothing refers to, except the last ones.
     fn forget(&mut self, profile: &mut Profile) {
         let mut kept = 0;
         let mut threads = std::mem::take(&mut profile.threads);
         threads.reverse();
         threads.retain(|thread| {
-            let is_over = thread.ended && !self.named.contains(&thread.serial);
+            let is_over = thread.ended && !self.referred.contains(&thread.serial);
             kept += usize::from(is_over);
             let stays = !is_over || kept <= MOST_ENDED;
             if !stays {
@@ -144,7 +144,7 @@ mod tests {
         let class = profile.names.intern("a.B");
         let mut threads = Threads::of_stream();
         start(&mut threads, &mut profile, 1, "main");
-        threads.is_named(2);
+        threads.refer(2);
         for serial in 2..100_000 {
             start(
                 &mut threads,
