@@ -171,7 +171,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("strings", |heap, turn| {
         let options = StringOptions {
-            scope: Scope::All,
+            scope: scope(heap, turn),
             top: Some(20),
             holders: true,
         };
@@ -186,7 +186,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("collections", |heap, turn| {
         let options = collection_stats::CollectionOptions {
-            scope: Scope::All,
+            scope: scope(heap, turn),
             top: Some(20),
         };
         let quiet = Control::quiet();
@@ -196,7 +196,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
     }),
     ("waste", |heap, turn| {
         let options = WasteOptions {
-            scope: Scope::All,
+            scope: scope(heap, turn),
             top: Some(20),
             holders: true,
             sites: true,
@@ -364,6 +364,25 @@ fn sets(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
     Ok(())
 }
 
+/// What the analyses of contents examine: by turns all objects and those of a set.
+fn scope(heap: &Heap, turn: Turn) -> Scope {
+    let name = *turn.of(&[
+        "all",
+        "all",
+        "retained:class:shop.Leaf",
+        "sub:java.util.Map",
+    ]);
+    let spec: SetSpec = name.parse().expect("a set");
+    match set::members(heap, &spec, true) {
+        Ok(objects) if name != "all" => Scope::Set {
+            name: name.to_owned(),
+            all: true,
+            objects: objects.into(),
+        },
+        _ => Scope::All,
+    }
+}
+
 /// Queries that examine all of a heap, in every language.
 pub const QUERIES: &[(Lang, &str)] = &[
     (
@@ -383,6 +402,8 @@ pub const QUERIES: &[(Lang, &str)] = &[
         Lang::Sql,
         "select o.id, c.* from objects o, contents(o.id) c",
     ),
+    (Lang::Sql, "select * from thread_locals"),
+    (Lang::Sql, "select * from waste(0, 'class:shop.Leaf')"),
     (
         Lang::Oql,
         "SELECT s, toString(s), s.@retainedHeapSize, dominators(s), outbounds(s), inbounds(s) FROM INSTANCEOF java.lang.Object s",
