@@ -1,4 +1,5 @@
-//! Records that no JVM writes: repeated ones, an object of id 0, and instances that are too short.
+//! Records that no JVM writes: repeated ones, an object of id 0, instances that are too short, and classes that are missing or their
+//! own ancestors.
 
 use heap_graph::{Control, Heap, Options};
 use testkit::dump::{ClassDump, Dump, IdSize, Root, Segment, Type, Version};
@@ -115,7 +116,7 @@ fn instances_shorter_than_their_class_are_damage() {
     }));
     let found = texts(&heap);
     assert!(
-        !found.iter().any(|text| text.contains("INSTANCE_DUMP")),
+        !found.iter().any(|text| text.contains("field bytes")),
         "{found:?}"
     );
     let dump = with_records(|segment| {
@@ -142,5 +143,52 @@ fn instances_shorter_than_their_class_are_damage() {
     assert_eq!(
         dump[at..at + 9],
         [&[0x21][..], &0x3000u64.to_be_bytes()].concat()
+    );
+}
+
+#[test]
+fn a_missing_class_is_reported_where_the_first_object_names_it() {
+    let dump = with_records(|segment| {
+        segment.instance_bytes(0x2000, 0, A, &fields([0, 0]));
+        for id in [0x2100, 0x2200] {
+            segment.instance_bytes(id, 0, 0x9000, &[]);
+        }
+        segment.object_array(0x2300, 0, 0x9100, &[]);
+    });
+    // The tag and the id of the object.
+    let at = |tag: u8, id: u64| {
+        let record = [&[tag][..], &id.to_be_bytes()].concat();
+        dump.windows(9).position(|bytes| bytes == record)
+    };
+    let [instance, array] = [at(0x21, 0x2100), at(0x22, 0x2300)].map(Option::unwrap);
+    let mut found = texts(&open(&dump));
+    found.retain(|text| text.contains("CLASS_DUMP"));
+    let expected = [
+        format!(
+            "at {instance}: INSTANCE_DUMP: class: expected a class of this dump, found 0x9000, which has no CLASS_DUMP"
+        ),
+        format!(
+            "at {array}: OBJECT_ARRAY_DUMP: class: expected a class of this dump, found 0x9100, which has no CLASS_DUMP"
+        ),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_class_that_is_its_own_ancestor_is_reported_at_its_record() {
+    let dump = with_records(|segment| {
+        segment.class_dump(&ClassDump {
+            id: 0x1200,
+            super_class: 0x1200,
+            ..ClassDump::default()
+        });
+    });
+    let record = [&[0x20][..], &0x1200u64.to_be_bytes()].concat();
+    let at = dump.windows(9).position(|bytes| bytes == record).unwrap();
+    let expected = format!("at {at}: CLASS_DUMP: super class: ");
+    let found = texts(&open(&dump));
+    assert!(
+        found.iter().any(|text| text.starts_with(&expected)),
+        "{found:?}"
     );
 }

@@ -8,8 +8,8 @@ use super::symbols::Symbols;
 use crate::layout::{GapVotes, SizeRules, up};
 use crate::{ClassIdx, ClassInfo, FieldInfo, LayoutModel, StaticInfo, Strength};
 use hprof::{
-    BasicType, Bytes, ClassDump, DamageKind, Diagnostic, Diagnostics, IdSize, Instance, ObjectId,
-    SubRecord, Value, read_sub_record,
+    BasicType, Bytes, ClassDump, DamageKind, Diagnostic, Diagnostics, HeapTag, IdSize, Instance,
+    ObjectId, SubRecord, Value, read_sub_record,
 };
 use rustc_hash::FxHashMap;
 
@@ -68,7 +68,7 @@ impl ClassTable {
     ) -> ClassTable {
         let mut table = ClassTable::declare(symbols, tallies);
         table.read_dumps(data, ids, symbols, tallies, diagnostics);
-        table.cut_cycles(diagnostics);
+        table.cut_cycles(tallies, diagnostics);
         table.find_primitives(symbols);
         table.find_class_class();
         let votes = table.votes(tallies);
@@ -148,20 +148,28 @@ impl ClassTable {
             info.super_class = super_class.map(ClassIdx);
             fill(info, &dump, symbols);
         }
-        for class in self.classes.iter().filter(|c| !c.dumped) {
-            diagnostics.push(Diagnostic::new(
-                DamageKind::Missing,
-                0,
-                "CLASS_DUMP",
-                "class",
-                "a record of the class that objects name",
-                format!("none for {}", class.id),
-            ));
+        for tally in &tallies.classes {
+            let Some(index) = self.by_id.get(tally.id) else {
+                continue;
+            };
+            let class = &self.classes[index as usize];
+            if !class.dumped {
+                let tag = data.get(tally.first as usize);
+                let tag = tag.and_then(|tag| HeapTag::from_u8(*tag));
+                diagnostics.push(Diagnostic::new(
+                    DamageKind::Missing,
+                    tally.first,
+                    tag.map_or("object", HeapTag::name),
+                    "class",
+                    "a class of this dump",
+                    format!("{}, which has no CLASS_DUMP", class.id),
+                ));
+            }
         }
     }
 
     /// Removes the superclass of a class that is its own ancestor, so that every later walk ends.
-    fn cut_cycles(&mut self, diagnostics: &mut Diagnostics) {
+    fn cut_cycles(&mut self, tallies: &Tallies, diagnostics: &mut Diagnostics) {
         let mut state = vec![0u8; self.classes.len()]; // 0 new, 1 on the path, 2 done
         let mut path = Vec::new();
         for start in 0..self.classes.len() {
@@ -172,9 +180,12 @@ impl ClassTable {
                 match self.classes[at].super_class {
                     Some(ClassIdx(next)) if state[next as usize] == 1 => {
                         self.classes[at].super_class = None;
+                        let dumps = &tallies.class_dumps;
+                        let id = self.classes[at].id.0;
+                        let dump = dumps.binary_search_by_key(&id, |dump| dump.0);
                         diagnostics.push(Diagnostic::new(
                             DamageKind::Missing,
-                            0,
+                            dump.map_or(0, |dump| dumps[dump].1),
                             "CLASS_DUMP",
                             "super class",
                             "a class that is no descendant of this one",

@@ -13,6 +13,8 @@ use hprof::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClassTally {
     pub(crate) id: u64,
+    /// Offset of the first record of an object of the class.
+    pub(crate) first: u64,
     /// Instances, and the sum of their field bytes.
     pub(crate) instances: u64,
     pub(crate) field_bytes: u64,
@@ -94,22 +96,24 @@ impl<'a> ObjectPass<'a> {
     }
 
     #[inline(always)]
-    fn class_slot(&mut self, id: u64) -> u32 {
+    fn class_slot(&mut self, at: FileOffset, id: u64) -> u32 {
         if let Some((last, slot)) = self.last
             && last == id
         {
             return slot;
         }
-        let slot = self.table.get(id).unwrap_or_else(|| self.new_class(id));
+        let found = self.table.get(id);
+        let slot = found.unwrap_or_else(|| self.new_class(at, id));
         self.last = Some((id, slot));
         slot
     }
 
     #[cold]
-    fn new_class(&mut self, id: u64) -> u32 {
+    fn new_class(&mut self, at: FileOffset, id: u64) -> u32 {
         let slot = self.classes.len() as u32;
         self.classes.push(ClassTally {
             id,
+            first: at.0 + self.base,
             ..ClassTally::default()
         });
         self.table.insert(id, slot);
@@ -154,7 +158,7 @@ impl HeapVisitor for ObjectPass<'_> {
     fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
         self.counts[HeapTag::InstanceDump as usize] += 1;
         if self.object(at, instance.id.0, instance.trace) {
-            let slot = self.class_slot(instance.class.0);
+            let slot = self.class_slot(at, instance.class.0);
             let tally = &mut self.classes[slot as usize];
             tally.instances += 1;
             tally.field_bytes += instance.fields.len() as u64;
@@ -183,7 +187,7 @@ impl HeapVisitor for ObjectPass<'_> {
         self.counts[HeapTag::ObjectArrayDump as usize] += 1;
         if self.object(at, array.id.0, array.trace) {
             let size = self.rules.array(BasicType::Object, array.len);
-            let slot = self.class_slot(array.class.0);
+            let slot = self.class_slot(at, array.class.0);
             let tally = &mut self.classes[slot as usize];
             tally.arrays += 1;
             tally.array_bytes += size;
@@ -312,6 +316,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
     sum.classes.dedup_by(|later, kept| {
         let same = later.id == kept.id;
         if same {
+            kept.first = kept.first.min(later.first);
             kept.instances += later.instances;
             kept.field_bytes += later.field_bytes;
             kept.arrays += later.arrays;
