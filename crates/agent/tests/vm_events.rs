@@ -341,6 +341,28 @@ fn stacks_are_as_deep_as_was_asked() {
     }
 }
 
+/// Also of those at the beginning of the program, in the allocation buffer that its thread has before.
+#[test]
+fn at_interval_0_every_object_from_the_first_on_is_reported() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    const BITS: u32 = 8;
+    const OBJECTS: u64 = 16;
+    for jdk in &lab.jdks {
+        let program = ["ManyPaths", &BITS.to_string(), &OBJECTS.to_string()];
+        let recording = record(lab, jdk, &["-Xmx400m"], "0", &program);
+        for (class, count) in [
+            ("ManyPaths$Made", OBJECTS << BITS),
+            ("java.lang.Object[]", 1 << BITS),
+        ] {
+            let key = (class.to_owned(), "end".to_owned());
+            let made = recording.made.get(&key).copied().unwrap_or(0);
+            assert_eq!(made, count, "{key:?} on {}", jdk.full_version);
+        }
+    }
+}
+
 /// Exact counts at interval 0, each object at the method that makes it: no constructor of its own, no
 /// inserted code on top.
 #[test]

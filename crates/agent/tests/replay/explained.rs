@@ -75,6 +75,7 @@ const CLASS_LOADING: &str = "the VM calls class loaders and initializers as its 
 const HELP: &str = "the help goes on with the options that are new";
 const LOG: &str = "logflags=4 made the original parse its own dump into a file";
 const TITLES: &str = "section 1: both costs stood twice under one title";
+const SLOW_CLOCK: &str = "the profile says how often this system interrupts a thread";
 const CUT: &str = "the profile says what the sites have that it leaves out as the original does";
 
 /// Case (a `*` at its end stands for anything), a piece of the difference, reason.
@@ -168,6 +169,7 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("*", "calls of java.lang.ClassLoader.", CLASS_LOADING),
     ("*", ".<clinit>()V by ", CLASS_LOADING),
     ("*", "NOTE: the sites that are left out have ", CUT),
+    ("cpu-samples-i1", "NOTE: CPU samples: one for ", SLOW_CLOCK),
     (
         "*",
         " 1 lost: allocations at stacks that have one number",

@@ -579,8 +579,13 @@ impl Host {
         self.is_finished.1.notify_all();
     }
 
-    /// Determines what this VM supports, and starts the writer.
-    pub(crate) fn begin(&'static self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+    /// Determines what this VM supports, and starts the writer. `at_start`: the program has not begun.
+    pub(crate) fn begin(
+        &'static self,
+        env: Env<Live>,
+        jni: Jni,
+        at_start: bool,
+    ) -> jvmti::Result<()> {
         let structs = VmStructs::load().unwrap_or_default();
         let collector = self.core.collector();
         let spaces = Spaces::find(&structs, collector);
@@ -637,6 +642,11 @@ impl Host {
         }
         if self.core.samples_allocations() {
             self.core.env.enable(EventKind::SampledObjectAlloc, true)?;
+            if at_start && self.interval == 0 {
+                // Up to JDK 21, a thread allocates without events in the buffer that it has. A collection retires the
+                // buffers.
+                env.force_gc()?;
+            }
         } else if self.core.granted.has(Capability::RetransformClasses) {
             self.begin_sampling(env, jni)?;
         } else {

@@ -13,8 +13,11 @@ use vmpi::{Body, EnvId, EventKind, Switches};
 const LIMIT: usize = 8 << 20;
 /// One part in so many of the memory limit may wait, and as much again may be in the process of being written.
 const SHARE: u64 = 16;
-/// At the end, a reader that takes nothing for so long is not waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// At the end, a reader is not waited for if it has accepted nothing after so many pauses. Pauses are counted and not time:
+/// on a busy machine, time may pass while this thread does not run.
+const PAUSES: u32 = 2000;
+/// The length of a pause.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Grows whenever the writer gets on.
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
@@ -216,26 +219,28 @@ impl Stream {
 
     /// Ends the recording and writes the remaining data while the reader accepts it. Returns the reason if it could not.
     pub(crate) fn finish(mut self) -> Option<String> {
-        let mut last = Instant::now();
-        while self.waiting() > 0 && last.elapsed() < PATIENCE {
+        let mut pauses = 0;
+        while self.waiting() > 0 && pauses < PAUSES {
             if self.write() {
-                last = Instant::now();
+                pauses = 0;
             } else {
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(PAUSE);
+                pauses += 1;
             }
         }
         let mut rest = self.pending.0.split_off(self.pending.1);
         rest.extend(self.encoder.finish());
         let mut done = 0;
-        while done < rest.len() && !self.is_broken && last.elapsed() < PATIENCE {
+        while done < rest.len() && !self.is_broken && pauses < PAUSES {
             match self.sink.write(&rest[done..]) {
                 Ok(count) if count > 0 => {
                     done += count;
-                    last = Instant::now();
+                    pauses = 0;
                     get_on();
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(1));
+                    std::thread::sleep(PAUSE);
+                    pauses += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(_) => self.is_broken = true,

@@ -31,7 +31,7 @@ impl HotSpot {
         let threads = env.all_threads(jni)?;
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
         self.begin(env, jni, first);
-        self.begin_events(env, jni);
+        self.begin_events(env, jni, false);
         if self.config.instruments() {
             let hotspot = self.forever();
             self.spawn(env, jni, "HPROF attach", move |env, jni| {
@@ -139,10 +139,11 @@ impl HotSpot {
         }
     }
 
-    /// Begins the stream of VM events, if it is requested.
-    pub(crate) fn begin_events(&self, env: Env<Live>, jni: Jni) {
+    /// Begins the stream of VM events, if it is requested. `at_start`: the program has not begun.
+    pub(crate) fn begin_events(&self, env: Env<Live>, jni: Jni, at_start: bool) {
+        let begin = |host: &'static Host| jni.local_frame(16, || host.begin(env, jni, at_start));
         if let Some(host) = self.forever().host()
-            && let Err(error) = with_agent_guard(|| jni.local_frame(16, || host.begin(env, jni)))
+            && let Err(error) = with_agent_guard(|| begin(host))
         {
             (self.message)(&format!("events are not recorded: {error}"));
         }

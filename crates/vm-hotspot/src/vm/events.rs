@@ -116,7 +116,7 @@ impl Agent for HotSpot {
             self.degrade(&format!("nothing can be counted: {error}"));
             self.inserted.begin();
         }
-        self.begin_events(env, jni);
+        self.begin_events(env, jni, true);
         self.is_under_way.store(true, Ordering::SeqCst);
     }
 
