@@ -73,9 +73,13 @@ impl OutputFile {
     /// The same for a command that handles signals itself, because a recording ends with them. A recording cannot be
     /// repeated: if another file has taken the name meanwhile, it gets the next free number.
     pub(crate) fn create_for_recording(path: &Path, force: bool) -> Result<OutputFile> {
-        let mut file = Self::begin(path, force, &[], false)?;
-        file.numbered = Some((path.to_owned(), 0));
-        Ok(file)
+        Ok(Self::begin(path, force, &[], false)?.or_numbered())
+    }
+
+    /// If another file has taken the name by the end, this one gets the next free number.
+    pub(crate) fn or_numbered(mut self) -> OutputFile {
+        self.numbered = Some((self.path.clone(), 0));
+        self
     }
 
     /// The same for the recording that follows so many `earlier` ones, under the first number that is free.

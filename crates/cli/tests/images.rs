@@ -249,6 +249,41 @@ fn a_frozen_program_is_dumped_to_a_file_and_to_standard_output() {
     assert!(stdout.starts_with(b"JAVA PROFILE 1.0.2\0"));
 }
 
+/// The name is free when the command begins, and not when the dump is complete.
+#[test]
+fn a_dump_whose_usual_name_was_taken_meanwhile_gets_the_next_one() {
+    let Some(resting) = Resting::start(&[]) else {
+        return;
+    };
+    let (pid, folder) = (resting.pid(), resting.folder.path());
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.expect("kill").success());
+    };
+    signal("-STOP");
+    let mut command = Command::new(testkit::built::tenure());
+    command.args(["dump", &pid, "--snapshot"]);
+    let dumping = command.current_dir(folder).stderr(Stdio::piped()).spawn();
+    let dumping = dumping.expect("tenure");
+    testkit::until(|| {
+        let names = fs::read_dir(folder).expect("a folder").flatten();
+        let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let has_begun = names.any(|name| name.ends_with(".part"));
+        has_begun.then_some(()).ok_or("no output")
+    });
+    let usual = folder.join(format!("heap-{pid}.hprof"));
+    fs::write(&usual, "another dump").expect("written");
+    signal("-CONT");
+    let ran = dumping.wait_with_output().expect("an end");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{printed}");
+    let next = format!("heap-{pid}-2.hprof");
+    assert!(printed.contains(&format!("wrote {next}")), "{printed}");
+    let dump = fs::read(folder.join(next)).expect("a dump");
+    assert!(dump.starts_with(b"JAVA PROFILE 1.0.2\0"));
+    assert_eq!(fs::read(usual).expect("a file"), b"another dump");
+}
+
 #[test]
 fn a_program_continues_when_the_command_that_stopped_it_is_killed() {
     let Some(mut resting) = Resting::start(&[]) else {

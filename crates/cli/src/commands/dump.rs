@@ -103,13 +103,17 @@ impl Args {
         }
         let (jvm, name) = self.find(target)?;
         let path = std::path::absolute(&name).with_context(|| name.display().to_string())?;
-        let file = OutputFile::create_with_part(&path, force, &[])?;
+        let mut file = OutputFile::create_with_part(&path, force, &[])?;
+        if self.output.is_none() {
+            file = file.or_numbered();
+        }
         let part = file.part()?;
         // The JVM takes only a name that is free.
         fs::remove_file(part).with_context(|| path.display().to_string())?;
         attach::dump(&jvm, part, !self.all)?;
-        file.finish()?;
+        let path = file.finish_named()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
+        let name = name.with_file_name(path.file_name().unwrap_or_default());
         let name = name.display();
         let bytes = human_bytes(metadata.len());
         note(&format!(
@@ -124,6 +128,19 @@ impl Args {
         let usual = || PathBuf::from(format!("heap-{}.hprof", jvm.pid));
         let name = self.output.clone().unwrap_or_else(usual);
         Ok((jvm, name))
+    }
+
+    /// The output of a dump that this process writes. A name that the user has not chosen gets a number if another dump
+    /// has taken it by the end.
+    fn create(&self, path: &Path, force: bool, inputs: &[&Path]) -> Result<Output> {
+        if path.as_os_str() == "-" {
+            return Ok(Output::Stdout(stdout()));
+        }
+        let mut file = OutputFile::create(path, force, inputs)?;
+        if self.output.is_none() {
+            file = file.or_numbered();
+        }
+        Ok(Output::File(BufWriter::with_capacity(1 << 20, file)))
     }
 
     /// How contents are replaced, if requested.
@@ -142,7 +159,7 @@ impl Args {
     fn of_snapshot(&self, target: &str, force: bool) -> Outcome {
         let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
-        let mut output = Output::create(&name, force, &[])?;
+        let mut output = self.create(&name, force, &[])?;
         let limit = self.cow_limit;
         let limit = limit.unwrap_or_else(|| Copied::usual_limit(jvm.pid));
         let copied = || {
@@ -184,7 +201,7 @@ impl Args {
             ),
             read => read?,
         };
-        output.finish()?;
+        let name = output.finish()?;
         note(&format!(
             "the copy took {} of memory, which the program has changed meanwhile",
             human_bytes(changed)
@@ -195,9 +212,9 @@ impl Args {
     fn of_frozen(&self, target: &str, force: bool) -> Outcome {
         let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
-        let mut output = Output::create(&name, force, &[])?;
+        let mut output = self.create(&name, force, &[])?;
         let (summary, stopped) = read_frozen(jvm.pid, redaction.as_ref(), &mut output)?;
-        output.finish()?;
+        let name = output.finish()?;
         note(&format!(
             "process {} was stopped for {:.2} s",
             jvm.pid,
@@ -214,7 +231,7 @@ impl Args {
             .collect();
         let name = self.output.clone();
         let name = name.unwrap_or_else(|| named_after(path, ".hprof"));
-        let mut output = Output::create(&name, force, &inputs)?;
+        let mut output = self.create(&name, force, &inputs)?;
         let core = Core::open(path, self.libjvm.as_deref())?;
         let place = Place {
             libjvm: core.libjvm(),
@@ -226,7 +243,7 @@ impl Args {
             note(&text);
         }
         let summary = summary.with_context(|| path.display().to_string())?;
-        output.finish()?;
+        let name = output.finish()?;
         Ok(report(&name, &summary, redaction.is_some()))
     }
 }
@@ -238,20 +255,16 @@ enum Output {
 }
 
 impl Output {
-    fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<Output> {
-        if path.as_os_str() == "-" {
-            return Ok(Output::Stdout(stdout()));
-        }
-        let file = OutputFile::create(path, force, inputs)?;
-        Ok(Output::File(BufWriter::with_capacity(1 << 20, file)))
-    }
-
-    fn finish(self) -> Result<()> {
+    /// Ends it, and returns its name.
+    fn finish(self) -> Result<PathBuf> {
         match self {
-            Output::Stdout(mut out) => Ok(out.flush()?),
+            Output::Stdout(mut out) => {
+                out.flush()?;
+                Ok(PathBuf::from("-"))
+            }
             Output::File(file) => {
                 let file = file.into_inner().map_err(|error| error.into_error())?;
-                file.finish()
+                file.finish_named()
             }
         }
     }

@@ -211,30 +211,13 @@ impl Dumps {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file name that is not in use.
+    /// Creates a file of a name that is not in use. Only its owner can read it, because a dump contains the data of the
+    /// program.
     ///
     /// # Errors
-    /// The folder cannot be created.
-    pub fn next_path(&self) -> io::Result<PathBuf> {
-        fs::create_dir_all(&self.folder)?;
-        let mut inner = self.inner();
-        loop {
-            inner.created += 1;
-            let path = self
-                .folder
-                .join(format!("{}-{}.hprof", self.stem, inner.created));
-            if !path.exists() {
-                return Ok(path);
-            }
-        }
-    }
-
-    /// Creates a file that only its owner can read, because a dump contains the data of the program.
-    ///
-    /// # Errors
-    /// It cannot be created.
+    /// It or its folder cannot be created.
     pub fn create(&self) -> io::Result<(PathBuf, File)> {
-        let path = self.next_path()?;
+        fs::create_dir_all(&self.folder)?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -242,8 +225,17 @@ impl Dumps {
             use std::os::unix::fs::OpenOptionsExt;
             options.mode(0o600);
         }
-        let file = options.open(&path)?;
-        Ok((path, file))
+        let mut inner = self.inner();
+        loop {
+            inner.created += 1;
+            let name = format!("{}-{}.hprof", self.stem, inner.created);
+            let path = self.folder.join(name);
+            // Another process may take dumps of this program, too.
+            match options.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return Ok((path, created?)),
+            }
+        }
     }
 
     /// Adds a dump that was complete at this time and is being opened, and returns its number.
@@ -369,5 +361,29 @@ impl Dumps {
         for dump in &self.inner().dumps {
             dump.opened.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_servers_of_one_program_never_have_the_same_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dumps = || Dumps::new(folder.path().join("new"), "app-1".to_owned());
+        let take = |dumps: Dumps| {
+            let created = (0..100).map(|_| dumps.create().expect("a file").0);
+            created.collect::<Vec<_>>()
+        };
+        let mut all = std::thread::scope(|scope| {
+            let other = scope.spawn(|| take(dumps()));
+            let mut all = take(dumps());
+            all.extend(other.join().expect("files"));
+            all
+        });
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 200);
     }
 }

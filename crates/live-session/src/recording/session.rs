@@ -410,11 +410,10 @@ impl Live {
                 (self.dumps.wait(done, possible)??, Writer::Agent, begun)
             }
             None => {
-                let path = self.dumps.next_path().map_err(|error| error.to_string())?;
+                let (path, _) = self.dumps.create().map_err(|error| error.to_string())?;
                 let held = agent.and_then(|commands| self.held(&commands));
                 let begun = Instant::now();
-                let dumped = self.program.dump(&path, true);
-                // A part of a dump must not look like one.
+                let dumped = self.dump_by_vm(&path);
                 dumped.inspect_err(|_| drop(fs::remove_file(&path)))?;
                 (self.add_dump(path, false, held), Writer::Vm, begun)
             }
@@ -425,6 +424,20 @@ impl Live {
             no_snapshot: Some(why),
         };
         Ok((number, written))
+    }
+
+    /// Makes the VM write a dump in place of an empty file. The VM writes only to names that are not in use.
+    fn dump_by_vm(&self, path: &Path) -> Result<(), String> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        // An earlier process may have left one.
+        let _ = fs::remove_file(&part);
+        let dumped = self.program.dump(&part, true).and_then(|()| {
+            let renamed = fs::rename(&part, path);
+            renamed.map_err(|error| format!("{}: {error}", path.display()))
+        });
+        dumped.inspect_err(|_| drop(fs::remove_file(&part)))
     }
 
     /// Starts or resumes counting allocations.
