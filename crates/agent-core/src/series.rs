@@ -3,6 +3,8 @@
 
 use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};
+use locks::{Mutex, Rank};
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,6 +22,9 @@ const PART: &str = ".part";
 const ABANDONED: Duration = Duration::from_secs(10);
 /// A file that another process completes in the meantime is at most so much later.
 const SAME_TIME: Duration = Duration::from_secs(60);
+
+/// The files that series of this process have begun or written.
+static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(Rank::SeriesFiles, BTreeSet::new());
 
 /// The names of the files of a series, in one folder.
 #[derive(Clone, Debug)]
@@ -72,14 +77,7 @@ impl Series {
     pub fn begin(&self, time: &str, pid: u32) -> io::Result<Part> {
         let name = self.template.replace(PROCESS, &pid.to_string());
         for number in 1.. {
-            let time = match number {
-                1 => time.to_owned(),
-                _ => format!("{time}-{number}"),
-            };
-            let path = self.folder.join(name.replace(TIME, &time));
-            if path.exists() {
-                continue;
-            }
+            let path = self.numbered(&name, time, number);
             let mut part = path.clone().into_os_string();
             part.push(PART);
             let part = PathBuf::from(part);
@@ -91,12 +89,17 @@ impl Series {
             match created {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
+                // Only now, because another series may have completed this file in the meantime.
+                Ok(_) if path.exists() => drop(fs::remove_file(part)),
                 Ok(file) => {
                     let _ = file.try_lock();
+                    OWN.lock().insert(path.clone());
                     return Ok(Part {
                         file,
                         part,
                         path,
+                        name,
+                        time: time.to_owned(),
                         series: self.clone(),
                         is_empty: true,
                         has_failed: false,
@@ -107,55 +110,72 @@ impl Series {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
+    /// The path of the file of this number that begins at this time.
+    fn numbered(&self, name: &str, time: &str, number: u32) -> PathBuf {
+        let time = match number {
+            1 => time.to_owned(),
+            _ => format!("{time}-{number}"),
+        };
+        self.folder.join(name.replace(TIME, &time))
+    }
+
     /// Removes the oldest files until the rest is within the limit, and the temporary files of killed processes. The
-    /// file that is complete now is always kept. A file of a later time is an old one: the clock was set back since.
+    /// file that is complete now is always kept. While another process writes a series of the same names, only files of
+    /// this process are counted and removed. A file of a later time is an old one: the clock was set back since.
     fn prune(&self, complete: &Path) {
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => &self.folder,
         };
-        let mut whole = Vec::new();
+        let mut own = OWN.lock();
+        let (mut whole, mut names) = (Vec::new(), BTreeSet::new());
+        let mut has_others = false;
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else {
                 continue;
             };
             let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            if !about.is_file() {
+            let final_name = name.strip_suffix(PART).unwrap_or(name);
+            if !about.is_file() || !matches(&self.template, final_name) {
                 continue;
             }
-            match name.strip_suffix(PART) {
-                Some(name) if matches(&self.template, name) => {
-                    let age = modified.elapsed().unwrap_or_default();
-                    if age >= ABANDONED && is_abandoned(&entry.path()) {
-                        let _ = fs::remove_file(entry.path());
-                    }
+            let path = self.folder.join(final_name);
+            if final_name == name {
+                whole.push((modified, path.clone(), about.len()));
+            } else if !own.contains(&path) {
+                let age = modified.elapsed().unwrap_or_default();
+                if age >= ABANDONED && is_abandoned(&entry.path()) {
+                    let _ = fs::remove_file(entry.path());
+                } else {
+                    has_others = true;
                 }
-                None if matches(&self.template, name) => {
-                    whole.push((modified, name.to_owned(), about.len()));
-                }
-                _ => {}
             }
+            names.insert(path);
         }
-        let is_complete = |name: &str| self.folder.join(name) == complete;
+        own.retain(|path| path.parent() != Some(&self.folder) || names.contains(path));
+        if has_others {
+            whole.retain(|(_, path, _)| own.contains(path));
+        }
         // By the clock of the file system, which may differ from that of this machine.
-        let newest = whole.iter().find(|(_, name, _)| is_complete(name));
+        let newest = whole.iter().find(|(_, path, _)| path == complete);
         let newest = newest.map_or_else(SystemTime::now, |(modified, ..)| *modified);
         let is_later = |modified: SystemTime| {
             let ahead = modified.duration_since(newest).unwrap_or_default();
             ahead > SAME_TIME
         };
-        whole.sort_unstable_by_key(|(modified, name, _)| {
+        whole.sort_unstable_by_key(|(modified, path, _)| {
             (
-                is_complete(name),
+                path == complete,
                 !is_later(*modified),
                 *modified,
-                name.clone(),
+                path.clone(),
             )
         });
         let sizes: Vec<u64> = whole.iter().map(|(_, _, size)| *size).collect();
-        for (_, name, _) in &whole[..excess(&sizes, self.keep)] {
-            let _ = fs::remove_file(self.folder.join(name));
+        for (_, path, _) in &whole[..excess(&sizes, self.keep)] {
+            let _ = fs::remove_file(path);
+            own.remove(path);
         }
     }
 }
@@ -229,15 +249,64 @@ pub struct Part {
     file: File,
     part: PathBuf,
     path: PathBuf,
+    /// The name, with [`TIME`] in it.
+    name: String,
+    time: String,
     series: Series,
     is_empty: bool,
     has_failed: bool,
 }
 
 impl Part {
-    /// The final name.
+    /// The final name, unless another program creates a file of this name in the meantime.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Ends the file and returns its name; `None` if there is none, because nothing was written or a write failed.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn finish(mut self) -> io::Result<Option<PathBuf>> {
+        let is_named = self.end()?;
+        Ok(is_named.then(|| self.path.clone()))
+    }
+
+    /// Gives the file its name; false if it is removed instead, or has ended before.
+    fn end(&mut self) -> io::Result<bool> {
+        let part = std::mem::take(&mut self.part);
+        if part.as_os_str().is_empty() {
+            return Ok(false);
+        }
+        let named = match self.is_empty || self.has_failed {
+            true => fs::remove_file(&part).map(|()| false),
+            false => self.rename(&part).map(|()| true),
+        };
+        self.series.prune(&self.path);
+        named
+    }
+
+    /// Renames the file to the first name from its own on that no other file has.
+    fn rename(&mut self, part: &Path) -> io::Result<()> {
+        let mut free = self.path.clone();
+        for number in 2.. {
+            match fs::hard_link(part, &free) {
+                Ok(()) => drop(fs::remove_file(part)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists || free.exists() => {
+                    free = self.series.numbered(&self.name, &self.time, number);
+                    continue;
+                }
+                // The file system does not support links.
+                Err(_) => fs::rename(part, &free)?,
+            }
+            break;
+        }
+        let mut own = OWN.lock();
+        own.remove(&self.path);
+        own.insert(free.clone());
+        drop(own);
+        self.path = free;
+        Ok(())
     }
 
     /// Removes the file on drop instead of renaming it.
@@ -264,12 +333,7 @@ impl Write for Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        if self.is_empty || self.has_failed {
-            let _ = fs::remove_file(&self.part);
-        } else {
-            let _ = fs::rename(&self.part, &self.path);
-        }
-        self.series.prune(&self.path);
+        let _ = self.end();
     }
 }
 
@@ -415,6 +479,46 @@ mod tests {
         let mut names = paths.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
         names.sort();
         assert_eq!(listing(folder.path()), names);
+    }
+
+    #[test]
+    fn a_file_that_appears_while_a_part_is_written_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(9));
+        let mut part = series.begin(T, 42).unwrap();
+        part.write_all(b"recorded").unwrap();
+        let other = part.path().to_owned();
+        fs::write(&other, "of another").unwrap();
+        let path = part.finish().unwrap().unwrap();
+        assert_eq!(path, folder.path().join(format!("a-{T}-2")));
+        assert_eq!(fs::read_to_string(path).unwrap(), "recorded");
+        assert_eq!(fs::read_to_string(other).unwrap(), "of another");
+        assert_eq!(listing(folder.path()).len(), 2);
+    }
+
+    #[test]
+    fn files_of_another_process_stay_while_it_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        let other = ["a-20260131-000000", "a-20260131-000001"];
+        for name in other {
+            File::create(path(name)).unwrap().set_modified(old).unwrap();
+        }
+        let part = File::create(path("a-20260131-000002.part")).unwrap();
+        part.set_modified(old).unwrap();
+        part.lock().unwrap();
+        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(1));
+        write(&series, "x");
+        let last = write(&series, "x");
+        let last = last.file_name().unwrap().to_str().unwrap();
+        let expected = [other[0], other[1], "a-20260131-000002.part", last];
+        assert_eq!(listing(folder.path()), expected);
+        // It is killed: what it has left counts.
+        drop(part);
+        let last = write(&series, "x");
+        let last = last.file_name().unwrap().to_str().unwrap();
+        assert_eq!(listing(folder.path()), [last]);
     }
 
     #[test]

@@ -39,6 +39,8 @@ ranks! {
     Patience,
     /// Data that waits to be sent to a collector. Writing to the recorder's output locks it.
     Sender,
+    /// `series::OWN`: files of a series. Held while a recording's file is completed and older ones are removed.
+    SeriesFiles,
 
     // Queries of the profiler, run by the thread that holds it or by a thread of the agent.
     /// `Inserted::is_in`: whether all classes have the code. Held while they are changed, which causes callbacks.

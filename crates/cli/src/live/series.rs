@@ -156,7 +156,7 @@ impl Files {
         }
         let any = stored.with_context(|| format!("{} is not written", path.display()))?;
         match any {
-            true => named(part).map(Some),
+            true => named(part),
             false => Ok(None),
         }
     }
@@ -193,16 +193,14 @@ impl Files {
 }
 
 /// Gives a whole file its name, and returns it.
-fn named(part: Part) -> Result<PathBuf> {
+fn named(part: Part) -> Result<Option<PathBuf>> {
     let path = part.path().to_owned();
-    drop(part);
-    if !path.is_file() {
-        bail!(
+    part.finish().with_context(|| {
+        format!(
             "{} is not written: the file cannot be renamed (was its folder moved?)",
             path.display()
-        );
-    }
-    Ok(path)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -227,7 +225,8 @@ mod tests {
             part.write_all(b"a profile").expect("written");
             part
         };
-        assert!(named(begin()).expect("named").is_file());
+        let path = named(begin()).expect("named").expect("a file");
+        assert!(path.is_file());
         let part = begin();
         std::fs::rename(&place, &moved).expect("moved");
         let fault = named(part).expect_err("no such folder").to_string();
