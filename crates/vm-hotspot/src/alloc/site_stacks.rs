@@ -12,7 +12,7 @@ use crate::alloc::sites::SiteId;
 use crate::instrument::numbers::Numbers;
 use crate::vm::config::Config;
 use crate::vm::hotspot::HotSpot;
-use crate::vm::state::{At, MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
+use crate::vm::state::{At, MOST_FRAMES, NOWHERE, OTHER_STACK, State, TRACKER_FRAMES};
 
 /// What allocates.
 #[derive(Clone, Copy)]
@@ -125,8 +125,7 @@ impl State {
         }
         let frames = self.allocating_frames((at.env, at.jni), class, by, stack);
         if first.is_some() && first != frames.first().copied() {
-            let what = "allocations at stacks with a context-hash collision";
-            *self.lost.entry(what).or_default() += 1;
+            *self.lost.entry(OTHER_STACK).or_default() += 1;
             return;
         }
         self.tally(site, Trace { thread, frames }, weight_log2);

@@ -29,6 +29,9 @@ use crate::vm::costs;
 use crate::vm::registry::Registry;
 use crate::vm::spares::{Spare, Spares, Stop};
 
+/// Allocations whose stack is found to be another one than that of their site.
+pub(crate) const OTHER_STACK: &str = "allocations at another stack than that of their site (methods without counting code, or equal context hashes)";
+
 /// How many frames of the tracker are expected above the wanted ones.
 pub(crate) const TRACKER_FRAMES: usize = 6;
 /// How many frames of a lock are expected above the method that acquires it.
@@ -471,15 +474,15 @@ impl State {
         at.tracker.set_context(at.jni, at.object, context);
     }
 
-    /// Checks that the current stack is that of a site: two contexts with the same number would be counted as one.
+    /// Checks that the current stack is that of a site: two contexts with the same number are counted as one, and so are
+    /// the contexts of a method without inserted code.
     pub(crate) fn check(&mut self, at: &At<'_>, site: SiteId) {
         let now = self.current_frames(at.env, at.jni);
         let known = self.sites.trace(site).unwrap_or(TraceId::EMPTY);
         let known = self.registry.traces.get(known.0);
         // Without frames: the stack is not recorded.
         if known.is_some_and(|known| !known.frames.is_empty() && known.frames != now) {
-            let what = "allocations at stacks with a context-hash collision";
-            *self.lost.entry(what).or_default() += 1;
+            *self.lost.entry(OTHER_STACK).or_default() += 1;
         }
     }
 
