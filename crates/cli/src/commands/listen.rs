@@ -13,7 +13,7 @@ use agent_core::control::timed::Timed;
 use agent_core::control::{Command, WORDS};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, ErrorKind, IsTerminal};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -74,7 +74,7 @@ impl Args {
             let (stream, peer) = match listener.accept() {
                 Ok(accepted) => accepted,
                 // Too many open files, for instance: one connection must not end the others.
-                Err(error) if self.many => {
+                Err(error) if self.many || error.kind() == ErrorKind::ConnectionAborted => {
                     note(&format!("no connection: {error}"));
                     std::thread::sleep(Duration::from_secs(1));
                     continue;
@@ -132,7 +132,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Stores the received data; `None` if the other side does not know the secret.
+    /// Stores the received data; `None` if the other side is no agent: it does not know the secret, or sends something
+    /// else.
     fn receive(self) -> Result<Option<Collected>> {
         let peer = self.peer;
         if let Some(secret) = &self.secret
@@ -145,7 +146,18 @@ impl Connection {
         let (lines, number) = (&self.lines, self.number);
         let Store { force, earlier, .. } = self.store;
         // One that sends nothing takes no commands.
-        let is_events = is_events(&self.stream);
+        let is_events = match Content::of(&self.stream) {
+            Content::Events => true,
+            Content::Profile => false,
+            Content::Nothing => {
+                note(&format!("{peer} sent nothing"));
+                return Ok(None);
+            }
+            Content::Other => {
+                note(&format!("{peer} is refused: it sends no profile"));
+                return Ok(None);
+            }
+        };
         lines.begin(number);
         let done = if is_events {
             let next = || lines.next(number, collect_events::WORDS, collect_events::parse);
@@ -270,11 +282,30 @@ pub(crate) fn stem() -> PathBuf {
     PathBuf::from(format!("profile-{}", now.unwrap_or_default().as_secs()))
 }
 
-/// Waits for data; returns whether it is a stream of events.
-fn is_events(stream: &TcpStream) -> bool {
-    let mut first = [0; MAGIC.len()];
-    // A profile begins otherwise from its first byte on, and is longer.
-    matches!(stream.peek(&mut first), Ok(count) if count > 0 && MAGIC.starts_with(&first[..count]))
+/// What a connection begins with.
+enum Content {
+    Events,
+    Profile,
+    /// It is closed, as by a port scanner.
+    Nothing,
+    Other,
+}
+
+impl Content {
+    /// Waits for data.
+    fn of(stream: &TcpStream) -> Content {
+        // Both forms of a profile, and the table of `cpu=old`, which has no header.
+        const PROFILES: [&[u8]; 2] = [b"JAVA PROFILE ", b"count callee caller time"];
+        let mut first = [0; 32];
+        let count = stream.peek(&mut first).unwrap_or(0);
+        let is = |begin: &[u8]| begin.iter().zip(&first[..count]).all(|(a, b)| a == b);
+        match count {
+            0 => Content::Nothing,
+            _ if is(&MAGIC) => Content::Events,
+            _ if PROFILES.into_iter().any(is) => Content::Profile,
+            _ => Content::Other,
+        }
+    }
 }
 
 /// Lines of standard input, as they are typed, for the newest of the connections.
