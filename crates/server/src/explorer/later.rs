@@ -1,6 +1,6 @@
 //! Answers that are being computed. A second request for the same answer waits for the first instead of
 //! making a second one; a page gets what is known so far, and repeats the request. When no one waits for an answer any more,
-//! the work for it stops.
+//! the work for it stops; for a page, some time after its last request.
 
 use crate::reply::Written;
 use heap_graph::HeapError;
@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_millis(220);
 
 /// How often a waiting caller checks whether it is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// The work for a page that has not repeated its request for this time stops. Browsers let pages in the background send one a
+/// minute.
+pub(super) const ABANDONED: Duration = Duration::from_secs(100);
 
 type Answer = Result<Arc<Written>, Fault>;
 
@@ -66,6 +70,11 @@ impl Job {
         }
     }
 
+    /// Whether the answer is known.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().whole.is_some()
+    }
+
     /// Waits a moment: the answer, what is known of it, or a fault that says to repeat the request.
     pub(super) fn soon(&self) -> Answer {
         let began = Instant::now();
@@ -103,8 +112,8 @@ struct Pending {
     job: Arc<Job>,
     /// Number of callers that wait.
     waiting: usize,
-    /// A page has requested it.
-    soon: bool,
+    /// When a page has last requested it.
+    soon: Option<Instant>,
 }
 
 /// The answers that are being computed.
@@ -126,13 +135,13 @@ impl Later {
                 question: question.to_owned(),
                 job: Arc::default(),
                 waiting: 0,
-                soon: false,
+                soon: None,
             });
         }
         let pending = &mut all[at];
         match wants {
             Wants::Now => pending.waiting += 1,
-            Wants::Soon => pending.soon = true,
+            Wants::Soon => pending.soon = Some(Instant::now()),
         }
         (Arc::clone(&pending.job), known.is_none())
     }
@@ -148,7 +157,7 @@ impl Later {
             let pending = &mut all[at];
             pending.waiting -= 1;
             let has_ended = job.lock().whole.is_some();
-            let is_wanted = pending.waiting > 0 || pending.soon;
+            let is_wanted = pending.waiting > 0 || pending.soon.is_some();
             if !has_ended && !is_wanted {
                 job.cancel.store(true, Ordering::Relaxed);
             }
@@ -157,6 +166,37 @@ impl Later {
             }
         }
         answer
+    }
+
+    /// Waits for the end of the work that a page has requested, and stops it if the page does not repeat its request within
+    /// `patience` and no one else waits.
+    pub(super) fn watch(&self, job: &Arc<Job>, patience: Duration) {
+        let mut left = patience;
+        loop {
+            let is_open = |progress: &mut Progress| progress.whole.is_none();
+            let waited = job.changed.wait_timeout_while(job.lock(), left, is_open);
+            let (progress, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            drop(progress);
+            if !timeout.timed_out() {
+                return;
+            }
+            let mut all = self.lock();
+            let is_same = |pending: &Pending| Arc::ptr_eq(&pending.job, job);
+            let Some(at) = all.iter().position(is_same) else {
+                return;
+            };
+            let since = all[at].soon.map_or(patience, |asked| asked.elapsed());
+            left = patience.saturating_sub(since);
+            if left.is_zero() {
+                all[at].soon = None;
+                if all[at].waiting == 0 {
+                    job.cancel.store(true, Ordering::Relaxed);
+                    all.remove(at);
+                }
+                // Otherwise the last one who waits stops it, unless a page requests it once more.
+                return;
+            }
+        }
     }
 
     /// Stops all work.
@@ -241,6 +281,31 @@ mod tests {
             later.join("q", Wants::Soon).1,
             "it is done, and would be new"
         );
+    }
+
+    #[test]
+    fn work_stops_when_the_page_that_wanted_it_no_longer_asks() {
+        let later = Later::default();
+        let is_stopped = |job: &Job| job.cancel().load(Ordering::Relaxed);
+        let (job, _) = later.join("q", Wants::Soon);
+        later.watch(&job, Duration::ZERO);
+        assert!(is_stopped(&job));
+        let (job, new) = later.join("q", Wants::Soon);
+        assert!(new && !is_stopped(&job));
+        // Someone waits: the work stops when they are gone.
+        later.join("q", Wants::Now);
+        later.watch(&job, Duration::ZERO);
+        assert!(!is_stopped(&job));
+        assert!(later.wait(&job, &AtomicBool::new(true)).is_err());
+        assert!(is_stopped(&job));
+        // An answer ends the watch.
+        let (job, _) = later.join("q", Wants::Soon);
+        std::thread::scope(|scope| {
+            scope.spawn(|| later.watch(&job, Duration::from_secs(3600)));
+            later.run("q", &job, || Ok(Arc::new(written("whole"))));
+        });
+        assert!(!is_stopped(&job));
+        assert_eq!(text(job.soon()), "whole");
     }
 
     #[test]
