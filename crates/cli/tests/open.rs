@@ -97,6 +97,13 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
         plain.contains("<a href=\"objects?set=class:shop.Session\">"),
         "{plain}"
     );
+    let has_more = |view: &str| get(url, &format!("plain/{view}")).contains("Next rows");
+    assert!(!plain.contains("Next rows"), "{plain}");
+    assert!(has_more("histogram?limit=1"));
+    assert!(has_more("objects?set=class:shop.Session&limit=1"));
+    assert!(!has_more(
+        "objects?set=class:shop.Session&offset=1&limit=1000"
+    ));
 
     let killed = Command::new("kill")
         .args(["-INT", &child.id().to_string()])

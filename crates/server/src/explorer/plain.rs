@@ -2,11 +2,11 @@
 //! details.
 
 use super::state::Explorer;
-use crate::reply::{Refused, encoded, plain_page};
+use crate::reply::{Form, Refused, Written, encoded, plain_page};
 use axum::response::{IntoResponse, Response};
 use requests::{Fault, FaultKind, Stage};
 use requests::{Params, ROWS};
-use std::fmt::Write;
+use std::fmt::Write as _;
 
 /// The views that need no object, with their titles.
 const INDEX: &[(&str, &str)] = &[
@@ -68,25 +68,34 @@ pub(super) fn index(explorer: &Explorer) -> Response {
 }
 
 /// The page of a view: `body` is the answer as `report` rendered it.
-pub(super) fn page(view: &str, params: &Params, body: &str) -> Response {
+pub(super) fn page(view: &str, body: &str) -> Response {
     let mut out = String::from("<p><a href=\"./\">All views</a></p>\n");
     out.push_str(&linked(body));
-    if matches!(view, "histogram" | "objects") {
-        let limit = params.limit(ROWS).unwrap_or(ROWS);
-        let offset = params.offset().unwrap_or(0);
-        let mut link = |to: usize, title: &str| {
-            let mut query = String::new();
-            for (name, value) in params.iter().filter(|(n, _)| *n != "offset") {
-                let _ = write!(query, "{}={}&amp;", encoded(name), encoded(value));
-            }
-            let _ = write!(out, "<a href=\"{view}?{query}offset={to}\">{title}</a> ");
-        };
-        if offset > 0 {
-            link(offset.saturating_sub(limit), "Previous rows");
+    plain_page(&view.replace('_', " "), &out, "../")
+}
+
+/// Adds to rows of a view the links to the rows before them and, if there are more, to those after them.
+pub(super) fn add_links(written: &mut Written, view: &str, params: &Params, has_more: bool) {
+    if written.form != Form::Plain {
+        return;
+    }
+    let limit = params.limit(ROWS).unwrap_or(ROWS);
+    let offset = params.offset().unwrap_or(0);
+    let mut out = String::new();
+    let mut link = |to: usize, title: &str| {
+        let mut query = String::new();
+        for (name, value) in params.iter().filter(|(n, _)| *n != "offset") {
+            let _ = write!(query, "{}={}&amp;", encoded(name), encoded(value));
         }
+        let _ = write!(out, "<a href=\"{view}?{query}offset={to}\">{title}</a> ");
+    };
+    if offset > 0 {
+        link(offset.saturating_sub(limit), "Previous rows");
+    }
+    if has_more {
         link(offset.saturating_add(limit), "Next rows");
     }
-    plain_page(&view.replace('_', " "), &out, "../")
+    written.bytes.extend(out.into_bytes());
 }
 
 /// A fault as a page.
@@ -148,9 +157,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_beyond_all_rows_is_a_page() {
-        let params = Params::parse(&format!("offset={}&limit=5", usize::MAX));
-        assert_eq!(page("histogram", &params, "").status(), 200);
+    fn rows_have_links_to_those_before_and_after_them() {
+        let check = |form, params: &str, has_more, expected: &str| {
+            let bytes = Vec::new();
+            let mut written = Written { form, bytes };
+            add_links(&mut written, "objects", &Params::parse(params), has_more);
+            assert_eq!(String::from_utf8_lossy(&written.bytes), expected);
+        };
+        let last = "<a href=\"objects?limit=5&amp;set=all&amp;offset=5\">Previous rows</a> ";
+        check(Form::Plain, "offset=10&limit=5&set=all", false, last);
+        let first = "<a href=\"objects?limit=5&amp;offset=5\">Next rows</a> ";
+        check(Form::Plain, "limit=5", true, first);
+        check(Form::Plain, "", false, "");
+        check(Form::Csv, "limit=5", true, "");
+        // Beyond all rows.
+        let (beyond, before) = (usize::MAX, usize::MAX - 5);
+        let only = format!("<a href=\"objects?limit=5&amp;offset={before}\">Previous rows</a> ");
+        check(
+            Form::Plain,
+            &format!("limit=5&offset={beyond}"),
+            false,
+            &only,
+        );
     }
 
     #[test]

@@ -175,15 +175,8 @@ async fn plain_view(
     Query(asked): Asked,
 ) -> Response {
     let params = Params::new(asked);
-    match answered(
-        Arc::clone(&explorer),
-        view.clone(),
-        params.clone(),
-        Form::Plain,
-    )
-    .await
-    {
-        Ok(written) => plain::page(&view, &params, &String::from_utf8_lossy(&written.bytes)),
+    match answered(explorer, view.clone(), params, Form::Plain).await {
+        Ok(written) => plain::page(&view, &String::from_utf8_lossy(&written.bytes)),
         Err(fault) => plain::fault(&view, &fault),
     }
 }

@@ -1,9 +1,9 @@
 //! The questions that can be asked: a name, and how it is answered. To add a view: one line in
 //! [`VIEWS`], its function, its command line in `command.rs`, and a page in `web/`.
 
-use super::later::{Job, Wants};
-use super::query;
+use super::later::{ABANDONED, Job, Wants};
 use super::state::{Chosen, Explorer};
+use super::{plain, query};
 use crate::reply::{Form, Written};
 use heap_analysis::android::android;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
@@ -442,6 +442,12 @@ pub(super) fn soon(
         });
     }
     let answer = job.soon();
+    if new && !job.has_ended() {
+        let own = Arc::clone(explorer);
+        let thread = std::thread::Builder::new().name("tenure-abandon".to_owned());
+        // Without it, the work continues to its end.
+        let _ = thread.spawn(move || own.later.watch(&job, ABANDONED));
+    }
     if answer.is_err() {
         explorer.later.finish(&question);
     }
@@ -527,7 +533,7 @@ fn histogram_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written,
     if params.get("set").is_some() {
         let (_, set) = chosen(e, heap, params)?;
         let answer = members::histogram_of(heap, &set.objects, &options);
-        return say(heap, form, &answer);
+        return say_groups(heap, params, form, &answer);
     }
     let full = e.histograms.get((options.by, options.all), || {
         let whole = HistogramOptions {
@@ -540,7 +546,18 @@ fn histogram_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written,
         let size = full.rows.len() * 150;
         Ok::<(Histogram, usize), Fault>((full, size))
     })?;
-    say(heap, form, &histogram::page_of(&full, &options))
+    say_groups(heap, params, form, &histogram::page_of(&full, &options))
+}
+
+fn say_groups(
+    heap: &Heap,
+    params: &Params,
+    form: Form,
+    rows: &Histogram,
+) -> Result<Written, Fault> {
+    let mut written = say(heap, form, rows)?;
+    plain::add_links(&mut written, "histogram", params, rows.omitted_rows > 0);
+    Ok(written)
 }
 
 fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
@@ -555,7 +572,14 @@ fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fau
         };
     };
     let answer = histogram::from_quick(quick, &histogram_options(params)?);
-    Ok(Written::new(form, &answer, &Provenance::of(&quick.summary)))
+    let mut written = Written::new(form, &answer, &Provenance::of(&quick.summary));
+    plain::add_links(
+        &mut written,
+        "quick_histogram",
+        params,
+        answer.omitted_rows > 0,
+    );
+    Ok(written)
 }
 
 /// The set that is requested.
@@ -597,7 +621,10 @@ fn objects_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, F
     let (spec, set) = chosen(e, heap, params)?;
     let options = page_options(params)?;
     let page = members::page(heap, spec.to_string(), &set.objects, set.total, &options);
-    say(heap, form, &page)
+    let mut written = say(heap, form, &page)?;
+    let shown = page.offset.saturating_add(page.rows.len() as u64);
+    plain::add_links(&mut written, "objects", params, shown < page.total.objects);
+    Ok(written)
 }
 
 fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
