@@ -212,8 +212,8 @@ fn snapshot(java: JavaVm, socket: &str) -> Result<String, String> {
 }
 
 /// Begins a recording with these options. One whose collector has disconnected continues if it has the same options, and
-/// ends otherwise. One that has a file or a collector ends if it `is_replaced`; otherwise its status is the error. The VM
-/// carries out one command after the other, so of several that begin a recording at once only the first one succeeds.
+/// ends otherwise. One that has a file or a collector ends if it `is_replaced`; otherwise its status is the error. So of
+/// several that begin a recording at once without replacing another one, only one succeeds.
 fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String> {
     let parsed = parse(text, std::env::var(ENVIRONMENT).ok().as_deref());
     let mut options = match parsed {
@@ -226,14 +226,15 @@ fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String>
         // A file that an earlier recording has written under this name is kept.
         options.output.force = false;
     }
+    let is_refused = || !is_replaced && now().is_some() && !listener::is_alone();
     let change = CHANGE.lock();
-    if let Some(now) = &now() {
-        if listener::come_back(now, &options)? {
-            return Ok(status());
-        }
-        if !is_replaced && !listener::is_alone() {
-            return Err(status());
-        }
+    if let Some(now) = &now()
+        && listener::come_back(now, &options)?
+    {
+        return Ok(status());
+    }
+    if is_refused() {
+        return Err(status());
     }
     // The next step may wait for the reader of a pipe.
     drop(change);
@@ -245,6 +246,10 @@ fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String>
     // If this fails, the current recording continues.
     let output = output::open(&options).map_err(|error| error.with_reason())?;
     let change = CHANGE.lock();
+    // The program may have begun one itself: a command of its bean does not wait for those of the attach socket.
+    if is_refused() {
+        return Err(status());
+    }
     let before = end(&change, |_| true)?;
     let remark = options.remark().map(|remark| format!("; {remark}"));
     entry::begin(java, options, output).map_err(|error| match &before {

@@ -399,3 +399,52 @@ fn recordings_that_have_ended_leave_no_memory_behind() {
         program.expect("kept 1000");
     }
 }
+
+/// The diagnostic command runs on a thread of the program, beside the commands of the attach socket.
+#[test]
+fn a_recording_that_replaces_none_does_not_end_one_that_begins_meanwhile() {
+    for (here, mut program, pid) in running(|lab| lab.some_jdks()) {
+        let Here { lab, jdk, stage } = &here;
+        if jdk.version < 11 {
+            continue;
+        }
+        let what = format!("JDK {}", jdk.full_version);
+        let pipe = stage.folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo").success());
+        let options = format!("unless-recorded,cpu=samples,file={}", pipe.display());
+        program.type_line(&format!("load {} {options}", lab.agent.display()));
+        // It waits for the reader of the pipe.
+        testkit::until(|| match is_opening(&pid, "loader") {
+            true => Ok(()),
+            false => Err("the agent does not open the pipe"),
+        });
+        let kept = stage.attach(lab, &pid, "heap=sites,cutoff=0");
+        let pipe = std::fs::read(&pipe).expect("a pipe");
+        assert_eq!(program.line(), "return code: -1", "{what}");
+        assert!(pipe.is_empty(), "{what}");
+        let (code, printed) = stage.order(lab, &[&pid, "status"]);
+        assert_eq!(code, Some(0), "{what}: {printed}");
+        let name = kept.file_name().expect("a name").to_string_lossy();
+        let expected = ["heap=sites", &name];
+        assert!(
+            expected.iter().all(|words| printed.contains(words)),
+            "{what}: {printed}"
+        );
+        program.finish("kept 1000");
+    }
+}
+
+/// Whether a thread of this name waits in a call of `openat`.
+fn is_opening(pid: &str, thread: &str) -> bool {
+    let number = if cfg!(target_arch = "aarch64") {
+        "56 "
+    } else {
+        "257 "
+    };
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    tasks.flatten().map(|task| task.path()).any(|task| {
+        read(&task.join("comm")).trim() == thread && read(&task.join("syscall")).starts_with(number)
+    })
+}

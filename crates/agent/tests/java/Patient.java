@@ -39,11 +39,29 @@ public class Patient {
         return sum;
     }
 
+    /** Loads the agent by the diagnostic command, on a thread of its own. */
+    static void load(String library, String options) {
+        Thread thread = new Thread(() -> {
+            try {
+                Object answer = java.lang.management.ManagementFactory.getPlatformMBeanServer().invoke(
+                    new javax.management.ObjectName("com.sun.management:type=DiagnosticCommand"), "jvmtiAgentLoad",
+                    new Object[] { new String[] { library, '"' + options + '"' } }, new String[] { String[].class.getName() });
+                System.out.println(((String) answer).trim());
+            } catch (Exception e) { throw new RuntimeException(e); }
+        }, "loader");
+        thread.start();
+    }
+
     public static void main(String[] args) throws Exception {
         early();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         System.out.println("ready");
         for (String line; (line = lines.readLine()) != null; ) {
+            String[] words = line.split(" ");
+            if (words[0].equals("load")) {
+                load(words[1], words[2]);
+                continue;
+            }
             switch (line) {
                 case "late": late(); break;
                 case "spin": if (spin(700) == 1) System.out.println("never"); break;
