@@ -12,7 +12,8 @@ use crate::options::Mode;
 use hprof::{AllocSite, Frame, Header, IdSize, ObjectId, Record, RecordTag, Serial, Writer};
 use hprof_text::TextLine;
 use profile::{
-    ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, StackShare, Volume,
+    AGENT_NAMES, ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, StackShare,
+    Volume,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
@@ -137,8 +138,7 @@ impl BinaryOutput {
     /// The name of a thread. Only the first names are remembered, because programs can create threads with new names
     /// without end.
     fn thread_name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
-        const REMEMBERED: usize = 4096;
-        if self.names.len() < REMEMBERED || name.is_empty() || self.names.contains_key(name) {
+        if self.names.len() < AGENT_NAMES || name.is_empty() || self.names.contains_key(name) {
             return self.name(vm, name);
         }
         self.new_name(vm, name)

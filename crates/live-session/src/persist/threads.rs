@@ -2,13 +2,11 @@
 //! without end, and nothing refers to most of those that have ended.
 
 use hprof::RecordTag;
+use profile::SHARED_NAMES;
 use std::collections::BTreeMap;
 
 /// Bytes of tag, time and length.
 const HEAD: usize = 9;
-/// The agent remembers the names among the first 4096 and refers to them again, also for threads and members with the
-/// same name; there are fewer notes, which are sent as names, than the rest.
-const REMEMBERED: usize = 8192;
 
 /// A thread by the agent's number.
 type Serial = [u8; 4];
@@ -48,7 +46,7 @@ impl Threads {
         match tag {
             RecordTag::Utf8 => {
                 self.names += 1;
-                if self.names > REMEMBERED {
+                if self.names > SHARED_NAMES {
                     self.name = record.to_vec();
                     return;
                 }
@@ -109,7 +107,7 @@ mod tests {
     fn a_thread_that_has_ended_leaves_nothing_unless_a_stack_has_it() {
         use RecordTag::{EndThread, StartThread, Trace, Utf8};
         let mut threads = Threads::default();
-        for n in 0..REMEMBERED as u32 {
+        for n in 0..SHARED_NAMES as u32 {
             let name = (Utf8, &[n][..], "name");
             assert_eq!(kept(&mut threads, &[name]), record(Utf8, &[n], "name"));
         }

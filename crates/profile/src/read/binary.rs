@@ -56,9 +56,13 @@ pub struct StreamReader {
     own_text: Option<ObjectId>,
 }
 
-/// The agent remembers the names among the first 4096 and refers to them again, also for threads and members with the
-/// same name; there are fewer notes, which are sent as names, than the rest.
-const REMEMBERED: usize = 8192;
+/// The agent remembers so many names, the first ones of a stream, and refers to them again, also for threads and members
+/// with the same name. It sends the names of later threads with each thread.
+pub const AGENT_NAMES: usize = 4096;
+
+/// A name after so many name records may be that of one thread only: among the first ones are also notes, of which there
+/// are fewer than of the rest.
+pub const SHARED_NAMES: usize = 2 * AGENT_NAMES;
 
 impl StreamReader {
     /// A reader for a stream with this header.
@@ -99,7 +103,7 @@ impl StreamReader {
             Some(Record::Utf8 { id, bytes }) => {
                 self.builder.texts.insert(id, Cow::Owned(bytes.to_vec()));
                 self.texts += 1;
-                self.own_text = (self.texts > REMEMBERED).then_some(id);
+                self.own_text = (self.texts > SHARED_NAMES).then_some(id);
             }
             Some(record) => {
                 self.builder.record(&record);
@@ -551,7 +555,7 @@ mod tests {
         let texts = reader.builder.texts.len();
         let profile = reader.profile();
         let (threads, names) = (profile.threads.len(), profile.names.len());
-        assert!(texts <= REMEMBERED && threads < 2500, "{texts} {threads}");
+        assert!(texts <= SHARED_NAMES && threads < 2500, "{texts} {threads}");
         assert_eq!(names, threads + 1);
         let name = |serial| {
             profile

@@ -5,7 +5,7 @@ mod jfr;
 mod text;
 mod threads;
 
-pub use binary::StreamReader;
+pub use binary::{AGENT_NAMES, SHARED_NAMES, StreamReader};
 
 use crate::profile::Profile;
 use hprof::{Diagnostics, HeaderError};
