@@ -1,18 +1,11 @@
 //! `diff` and `check` on a program with a known leak.
 
+use crate::ran::tenure;
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use testkit::corpus::workspace;
 use testkit::jvm::{FreshDump, NO_JDK, jdks, newest_compiler};
-
-fn tenure(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("running tenure")
-}
 
 fn text(out: &Output) -> String {
     String::from_utf8(out.stdout.clone()).expect("text")

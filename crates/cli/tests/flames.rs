@@ -1,9 +1,9 @@
 //! Flame graphs: of heap dumps, against the histogram and the dominator tree; and the page in a browser.
 
+use crate::ran::tenure;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 use testkit::browser::Browser;
 
 const RECURSIVE: &str = "\
@@ -40,15 +40,6 @@ CPU SAMPLES BEGIN (total = 50) Sat Nov 21 04:57:27 2026
    2 40.00% 100.00%     20 2 b.Gone.run
 CPU SAMPLES END
 ";
-
-fn tenure(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("started")
-}
 
 /// What a command writes to standard output; it must succeed.
 fn written(folder: &Path, arguments: &[&str]) -> String {

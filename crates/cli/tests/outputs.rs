@@ -1,24 +1,16 @@
 //! Output files: whole or not there, and never in the place of what is read.
 
 use crate::profiles::PROFILE;
+use crate::ran::tenure;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use testkit::dump::{Elements, Heap, IdSize, Root};
 
 const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
-
-fn tenure(folder: &Path, args: &[&str]) -> Output {
-    Command::new(TENURE)
-        .current_dir(folder)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .expect("running tenure")
-}
 
 /// A dump of a bit more than this many bytes.
 fn dump(bytes: usize) -> Vec<u8> {

@@ -1,15 +1,18 @@
 //! The commands about profiles and running programs, through the binary.
 
+use crate::ran::tenure;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use vmpi::wire::{Frame, Item};
 use vmpi::{BasicType, Body, DumpLevel};
 
 pub(crate) const PROFILE: &str = "\
+JAVA PROFILE 1.0.1, created Sat Nov 21 04:57:27 2026
+
 TRACE 300001:
 \tdemo.Cpu.hot(Cpu.java:3)
 \tdemo.Cpu.main(Cpu.java:14)
@@ -17,15 +20,6 @@ CPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026
    1 100.00% 100.00%       7 300001 demo.Cpu.hot
 CPU SAMPLES END
 ";
-
-fn tenure(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("started")
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -194,7 +188,12 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
         .expect("a port")
         .parse::<u16>()
         .expect(&line);
-    let mut agent = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let connect = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    // A port scanner and a browser are not the agent.
+    drop(connect());
+    let mut browser = connect();
+    browser.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
+    let mut agent = connect();
     let (header, rest) = PROFILE.as_bytes().split_at(5);
     agent.write_all(header).expect("sent");
     let mut commands = [0; 10];
@@ -206,6 +205,8 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
     printed.read_to_string(&mut rest).expect("words");
     assert_eq!(listener.wait().expect("ended").code(), Some(0), "{rest}");
     assert!(rest.contains("no such command: nonsense"), "{rest}");
+    assert_eq!(rest.matches(" sent nothing").count(), 1, "{rest}");
+    assert_eq!(rest.matches("it sends no profile").count(), 1, "{rest}");
     assert_eq!(
         std::fs::read_to_string(folder.path().join("got.txt")).expect("a file"),
         PROFILE
@@ -257,7 +258,7 @@ fn one_of_many_connections_blocks_and_ends_no_other() {
     }
     assert_eq!(stored(&elsewhere), [PROFILE, PROFILE]);
     drop(silent);
-    until("the agent sent nothing");
+    until(" sent nothing");
     listener.kill().expect("killed");
     listener.wait().expect("ended");
 }
@@ -328,11 +329,12 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     };
     let folder = folder();
     let source = folder.path().join("Steady.java");
-    // A new object a millisecond, until the input ends.
+    // A new object a millisecond, until the input ends. From a line on, 64 are kept.
     let program = "public class Steady { static Object[] kept = new Object[64];
         public static void main(String[] a) throws Exception {
             for (int i = 0; System.in.available() >= 0 && i < 300000; i++) {
                 kept[i % 64] = new long[1000]; Thread.sleep(1);
+                if (i == 64) System.out.println(\"full\");
                 if (System.in.available() > 0) return; } } }";
     std::fs::write(&source, program).expect("written");
     jdk.compile(&source, 11, folder.path()).expect("compiles");
@@ -355,10 +357,13 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
         .args(["-XX:+UseSerialGC", "-Xmx64m", "-cp", ".", "Steady"])
         .current_dir(folder.path())
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
         .expect("started");
     line_of(&mut printed); // is connected
+    // The agent is connected before the program begins.
+    let mut of_program = BufReader::new(java.stdout.take().expect("a pipe"));
+    assert_eq!(line_of(&mut of_program), "full\n");
     let mut typed = listener.stdin.take().expect("a pipe");
     let mut ask = |command: &str| {
         writeln!(typed, "{command}").expect("typed");

@@ -1,17 +1,9 @@
 //! `tenure query` as a user meets it: forms, exit codes, places of errors, damaged dumps.
 
+use crate::ran::tenure;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use testkit::dump::{Heap, IdSize, Root, Type, Value};
-
-fn tenure(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .current_dir(folder)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .expect("running tenure")
-}
 
 fn stdout(folder: &Path, args: &[&str]) -> String {
     let output = tenure(folder, args);

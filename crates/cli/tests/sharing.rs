@@ -1,29 +1,15 @@
 //! `redact` and `secrets`: what may leave the house.
 
+use crate::ran::{run, tenure};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use testkit::corpus::workspace;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root};
 use testkit::jvm::{FreshDump, NO_JDK, jdks, newest_compiler};
-
-fn tenure(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tenure"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("running tenure")
-}
-
-fn run(folder: &Path, args: &[&str], code: i32) -> String {
-    let out = tenure(folder, args);
-    let printed = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(code), "{args:?}: {printed}");
-    String::from_utf8(out.stdout).expect("text")
-}
 
 fn json(folder: &Path, args: &[&str], code: i32) -> Json {
     serde_json::from_str(&run(folder, args, code)).expect("JSON")

@@ -244,18 +244,7 @@ fn big_endian(bytes: &[u8]) -> u64 {
 
 /// A primitive value from its bits, whether or not they are sign-extended.
 fn scalar_bits(kind: BasicType, bits: u64) -> String {
-    let value = match kind {
-        BasicType::Object => Value::Reference(ObjectId(bits)),
-        BasicType::Boolean => Value::Boolean(bits != 0),
-        BasicType::Char => Value::Char(bits as u16),
-        BasicType::Float => Value::Float(f32::from_bits(bits as u32)),
-        BasicType::Double => Value::Double(f64::from_bits(bits)),
-        BasicType::Byte => Value::Byte(bits as i8),
-        BasicType::Short => Value::Short(bits as i16),
-        BasicType::Int => Value::Int(bits as i32),
-        BasicType::Long => Value::Long(bits as i64),
-    };
-    scalar_text(&value).unwrap_or_default()
+    scalar_text(&Value::from_bits(kind, bits)).unwrap_or_default()
 }
 
 fn statics(heap: &Heap, class: ClassIdx) -> Vec<Slot> {

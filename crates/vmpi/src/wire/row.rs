@@ -2,6 +2,7 @@
 
 use super::item::{ArenaState, Item, MoveRange};
 use super::varint::{Input, fold, put, put_bytes, unfold};
+use crate::dump::basic_type;
 use crate::event::GcKind;
 use crate::ids::{ArenaId, ObjectHandle, TraceId};
 use crate::info::BasicType;
@@ -343,19 +344,10 @@ fn class(object: u64, input: &mut Input<'_>) -> Option<ClassLoad> {
 }
 
 fn array(code: u64) -> Option<Option<BasicType>> {
-    Some(Some(match code {
-        0 => return Some(None),
-        2 => BasicType::Object,
-        4 => BasicType::Boolean,
-        5 => BasicType::Char,
-        6 => BasicType::Float,
-        7 => BasicType::Double,
-        8 => BasicType::Byte,
-        9 => BasicType::Short,
-        10 => BasicType::Int,
-        11 => BasicType::Long,
-        _ => return None,
-    }))
+    match code {
+        0 => Some(None),
+        code => basic_type(u8::try_from(code).ok()?).map(Some),
+    }
 }
 
 fn arena(number: u64) -> Option<ArenaId> {
