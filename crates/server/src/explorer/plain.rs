@@ -75,9 +75,13 @@ pub(super) fn page(view: &str, body: &str) -> Response {
 }
 
 /// Adds to rows of a view the links to the rows before them and, if there are more, to those after them.
-pub(super) fn add_links(written: &mut Written, view: &str, params: &Params, has_more: bool) {
+pub(super) fn with_links(
+    mut written: Written,
+    (view, params): (&str, &Params),
+    has_more: bool,
+) -> Written {
     if written.form != Form::Plain {
-        return;
+        return written;
     }
     let limit = params.limit(ROWS).unwrap_or(ROWS);
     let offset = params.offset().unwrap_or(0);
@@ -96,6 +100,7 @@ pub(super) fn add_links(written: &mut Written, view: &str, params: &Params, has_
         link(offset.saturating_add(limit), "Next rows");
     }
     written.bytes.extend(out.into_bytes());
+    written
 }
 
 /// A fault as a page.
@@ -160,8 +165,8 @@ mod tests {
     fn rows_have_links_to_those_before_and_after_them() {
         let check = |form, params: &str, has_more, expected: &str| {
             let bytes = Vec::new();
-            let mut written = Written { form, bytes };
-            add_links(&mut written, "objects", &Params::parse(params), has_more);
+            let written = Written { form, bytes };
+            let written = with_links(written, ("objects", &Params::parse(params)), has_more);
             assert_eq!(String::from_utf8_lossy(&written.bytes), expected);
         };
         let last = "<a href=\"objects?limit=5&amp;set=all&amp;offset=5\">Previous rows</a> ";

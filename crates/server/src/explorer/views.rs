@@ -555,9 +555,8 @@ fn say_groups(
     form: Form,
     rows: &Histogram,
 ) -> Result<Written, Fault> {
-    let mut written = say(heap, form, rows)?;
-    plain::add_links(&mut written, "histogram", params, rows.omitted_rows > 0);
-    Ok(written)
+    let (written, of) = (say(heap, form, rows)?, ("histogram", params));
+    Ok(plain::with_links(written, of, rows.omitted_rows > 0))
 }
 
 fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
@@ -572,14 +571,9 @@ fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fau
         };
     };
     let answer = histogram::from_quick(quick, &histogram_options(params)?);
-    let mut written = Written::new(form, &answer, &Provenance::of(&quick.summary));
-    plain::add_links(
-        &mut written,
-        "quick_histogram",
-        params,
-        answer.omitted_rows > 0,
-    );
-    Ok(written)
+    let written = Written::new(form, &answer, &Provenance::of(&quick.summary));
+    let of = ("quick_histogram", params);
+    Ok(plain::with_links(written, of, answer.omitted_rows > 0))
 }
 
 /// The set that is requested.
@@ -621,10 +615,9 @@ fn objects_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, F
     let (spec, set) = chosen(e, heap, params)?;
     let options = page_options(params)?;
     let page = members::page(heap, spec.to_string(), &set.objects, set.total, &options);
-    let mut written = say(heap, form, &page)?;
+    let (written, of) = (say(heap, form, &page)?, ("objects", params));
     let shown = page.offset.saturating_add(page.rows.len() as u64);
-    plain::add_links(&mut written, "objects", params, shown < page.total.objects);
-    Ok(written)
+    Ok(plain::with_links(written, of, shown < page.total.objects))
 }
 
 fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
