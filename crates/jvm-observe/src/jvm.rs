@@ -138,6 +138,15 @@ fn running() -> String {
     }
 }
 
+/// Whether a process has mapped HotSpot. An update of the JDK replaces the library of a JVM that continues with the
+/// deleted file.
+fn is_hotspot(maps: &str) -> bool {
+    let mut files = maps
+        .lines()
+        .map(|line| line.strip_suffix(" (deleted)").unwrap_or(line));
+    files.any(|line| line.ends_with("/libjvm.so")) && !is_openj9(maps)
+}
+
 /// Whether a process has mapped OpenJ9.
 fn is_openj9(maps: &str) -> bool {
     maps.lines().any(|line| line.contains("/libj9vm"))
@@ -197,7 +206,7 @@ fn read(pid: u32) -> Option<Jvm> {
     let folder = process::folder(pid);
     // Only the owner may read the map of a process, and only the owner may attach.
     let maps = fs::read_to_string(folder.join("maps")).ok()?;
-    if !maps.lines().any(|line| line.ends_with("/libjvm.so")) || is_openj9(&maps) {
+    if !is_hotspot(&maps) {
         return None;
     }
     let command = fs::read(folder.join("cmdline")).ok()?;
@@ -324,6 +333,9 @@ mod tests {
         let openj9 = "7f0 r-xp 0 08:01 12 /opt/j9/lib/default/libjvm.so\n\
                       7f1 r-xp 0 08:01 13 /opt/j9/lib/default/libj9vm29.so\n";
         assert!(is_openj9(openj9) && !is_openj9(hotspot));
+        assert!(is_hotspot(hotspot) && !is_hotspot(openj9) && !is_hotspot(""));
+        let updated = hotspot.replace(".so\n", ".so (deleted)\n");
+        assert!(is_hotspot(&updated));
         let ours = "7f1 r-xp 0 08:01 13 /opt/tenure/lib/libhprof.so (deleted)\n";
         assert_eq!(
             agent_of(&format!("{hotspot}{ours}")).as_deref(),
