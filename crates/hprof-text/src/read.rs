@@ -6,6 +6,12 @@ use hprof::{DamageKind, Diagnostic, Diagnostics};
 
 /// A thread name may contain line ends, but not more lines than this.
 const MAX_NAME_LINES: usize = 64;
+/// The prelude is not longer: that of the agent has 86 lines.
+const MAX_PRELUDE_LINES: usize = 1000;
+/// What every header begins with.
+const HEADER: &[u8] = b"JAVA PROFILE ";
+/// What is between the name of a thread and that of its group.
+const GROUP: &[u8] = b"\", group=\"";
 
 /// Reads a text profile from memory, record by record.
 ///
@@ -111,7 +117,7 @@ impl<'a> TextReader<'a> {
 
     fn header(&mut self, line: &'a [u8]) -> Option<TextRecord<'a>> {
         let mut scan = Scan(line);
-        scan.word("JAVA PROFILE ")?;
+        scan.0 = scan.0.strip_prefix(HEADER)?;
         let version = scan.until(", created ")?;
         self.state = State::Prelude;
         Some(TextRecord::Header(Header {
@@ -128,7 +134,13 @@ impl<'a> TextReader<'a> {
         let from = self.lines.offset();
         let mut ahead = self.lines.clone();
         let mut end = None;
-        while let Some(line) = ahead.next() {
+        for _ in 0..MAX_PRELUDE_LINES {
+            let Some(line) = ahead.next() else { break };
+            // The header of another profile: that one has the line of dashes.
+            if line.text.starts_with(HEADER) {
+                end.get_or_insert(line.offset);
+                break;
+            }
             if line.text == b"--------" {
                 self.lines = ahead;
                 self.blank();
@@ -184,13 +196,16 @@ impl<'a> TextReader<'a> {
         let from = line.offset + (line.text.len() - scan.0.len());
         let mut ahead = self.lines.clone();
         let mut last = line;
+        let mut searched = from;
         for _ in 0..MAX_NAME_LINES {
             if last.text.ends_with(b"\")") {
-                let whole = ahead.slice(from, last.offset + last.text.len() - 2);
-                if let Some(split) = rfind(whole, b"\", group=\"") {
+                let end = last.offset + last.text.len() - 2;
+                // Lines before had no end of a name.
+                if let Some(found) = rfind(ahead.slice(searched, end), GROUP) {
+                    let split = searched + found;
                     self.lines = ahead;
-                    let name = &whole[..split];
-                    let group = &whole[split + b"\", group=\"".len()..];
+                    let name = self.lines.slice(from, split);
+                    let group = self.lines.slice(split + GROUP.len(), end);
                     return Some(TextRecord::ThreadStart(ThreadStart {
                         object,
                         thread,
@@ -198,6 +213,7 @@ impl<'a> TextReader<'a> {
                         group,
                     }));
                 }
+                searched = searched.max(end.saturating_sub(GROUP.len()));
             }
             last = ahead.next()?;
         }

@@ -117,6 +117,35 @@ fn a_header_without_prelude_loses_no_record() {
 }
 
 #[test]
+fn the_prelude_of_another_profile_or_a_late_line_of_dashes_hides_no_record() {
+    let header = "JAVA PROFILE 1.0.1, created now\n\n";
+    let traces = |text: &str| {
+        let records = read(text).0.into_iter();
+        records
+            .filter(|record| matches!(record, TextRecord::Trace(_)))
+            .count()
+    };
+    let one = format!("{header}TRACE 1:\n\tA.b(A.java:1)\n");
+    let other = format!("{header}Copyright\n--------\n\nTRACE 2:\n\tA.b(A.java:1)\n");
+    assert_eq!(traces(&format!("{one}{other}{one}")), 3);
+    let many = "TRACE 1:\n\tA.b(A.java:1)\n".repeat(1000);
+    assert_eq!(traces(&format!("{header}{many}--------\n")), 1000);
+}
+
+#[test]
+fn a_name_of_several_lines_ends_at_its_group() {
+    let start =
+        "THREAD START (obj=1, id = 2, name=\"a\")\nb\", gro\")\nup=\"x\")\n\", group=\"g\")\n";
+    let (records, findings) = read(start);
+    assert_eq!(findings, Vec::<String>::new());
+    let [TextRecord::ThreadStart(start)] = &records[..] else {
+        panic!("{records:?}");
+    };
+    let parts = [start.name, start.group].map(String::from_utf8_lossy);
+    assert_eq!(parts, ["a\")\nb\", gro\")\nup=\"x\")\n", "g"]);
+}
+
+#[test]
 fn text_and_binary_are_distinguished() {
     assert!(is_text(b"JAVA PROFILE 1.0.1, created Sat"));
     assert!(!is_text(b"JAVA PROFILE 1.0.1\0\0\0\0\x04"));
