@@ -210,6 +210,9 @@ impl Graph {
     }
 }
 
+/// The most superclasses of a class.
+const DEEPEST: usize = 1024;
+
 /// References of an instance. At level 1 its data consists of references; at level 2 the types of the fields come from
 /// the classes, its own class first.
 fn references(
@@ -220,28 +223,65 @@ fn references(
     level: DumpLevel,
     layout: IdLayout,
 ) -> Vec<u64> {
-    let mut types = Vec::new();
-    if level == DumpLevel::References {
-        types = vec![BasicType::Object; fields.len() / usize::from(layout.width.max(1))];
+    let types = if level == DumpLevel::References {
+        vec![BasicType::Object; fields.len() / usize::from(layout.width.max(1))]
     } else {
-        let mut at = class;
-        // A chain of superclasses that is a cycle ends after as many steps as there are classes.
-        for _ in 0..=supers.len() {
-            let Some(load) = heap.names.classes.get(&at) else {
-                break;
-            };
-            let own = load
-                .instances
-                .iter()
-                .map(|field| BasicType::from_descriptor(&field.signature));
-            types.extend(own.flatten());
-            at = supers.get(&at).copied().unwrap_or(0);
-        }
-    }
+        field_types(heap, supers, class, fields.len())
+    };
     let values = vmpi::dump::field_values(fields, &types, layout).unwrap_or_default();
     let objects = values.into_iter().filter_map(|value| match value {
         vmpi::Value::Object(object) => Some(object.0),
         _ => None,
     });
     objects.collect()
+}
+
+/// The types of the fields of an instance with this many bytes, and one more if they cannot fit: a chain of
+/// superclasses can be a cycle.
+fn field_types(
+    heap: &LiveHeap,
+    supers: &FxHashMap<u64, u64>,
+    class: u64,
+    bytes: usize,
+) -> Vec<BasicType> {
+    let mut types = Vec::new();
+    let mut at = class;
+    for _ in 0..DEEPEST {
+        let Some(load) = heap.names.classes.get(&at).filter(|_| types.len() <= bytes) else {
+            break;
+        };
+        let own = load
+            .instances
+            .iter()
+            .filter_map(|field| BasicType::from_descriptor(&field.signature));
+        types.extend(own.take(bytes + 1 - types.len()));
+        at = supers.get(&at).copied().unwrap_or(0);
+    }
+    types
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi::wire::{Hello, Item};
+    use vmpi::{Body, ClassLoad, FieldDef, ObjectHandle};
+
+    #[test]
+    fn a_class_that_is_its_own_superclass_has_no_more_fields_than_bytes() {
+        let mut heap = LiveHeap::new(&Hello::default());
+        let field = FieldDef {
+            name: "f".to_owned(),
+            signature: "B".to_owned(),
+        };
+        let class = ClassLoad {
+            class: ObjectHandle(8),
+            instances: vec![field; 3],
+            ..ClassLoad::default()
+        };
+        heap.apply(&Item::event(Body::ClassLoad(Box::new(class))));
+        let cycle = (1..1000).map(|class| (8 * class, 8)).collect();
+        assert_eq!(field_types(&heap, &cycle, 8, 7).len(), 8);
+        let single = FxHashMap::default();
+        assert_eq!(field_types(&heap, &single, 8, 7).len(), 3);
+    }
 }

@@ -64,7 +64,8 @@ pub(crate) fn of(heap: &LiveHeap, number: u32) -> Option<Fragmentation> {
         let mut mark = from;
         while mark < to {
             let part = ((mark - start) / width) as usize;
-            let until = (start + (part as u64 + 1) * width).min(to);
+            let until = (part as u64 + 1).saturating_mul(width);
+            let until = start.saturating_add(until).min(to);
             used[part.min(PARTS - 1)] += until - mark;
             mark = until;
         }
@@ -79,4 +80,37 @@ pub(crate) fn of(heap: &LiveHeap, number: u32) -> Option<Fragmentation> {
         .map(|bytes| *bytes as f64 / width as f64)
         .collect();
     Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+    use crate::heap::LiveHeap;
+    use vmpi::wire::{ArenaState, Hello, Item};
+    use vmpi::{ArenaId, BasicType, Body, ObjectAlloc, ObjectHandle, TraceId};
+
+    #[test]
+    fn an_arena_at_the_end_of_all_addresses_is_divided() {
+        let mut heap = LiveHeap::new(&Hello {
+            stable_ids: false,
+            ..Hello::default()
+        });
+        let arena = ArenaId(1);
+        heap.apply(&Item::ArenaState(ArenaState {
+            arena,
+            start: u64::MAX - 101,
+            used: 0,
+            capacity: 200,
+        }));
+        heap.apply(&Item::event(Body::ObjectAlloc(ObjectAlloc {
+            object: ObjectHandle(u64::MAX - 63),
+            class: ObjectHandle::NULL,
+            size: 64,
+            arena,
+            trace: TraceId::EMPTY,
+            array: Some(BasicType::Byte),
+        })));
+        let answer = of(&heap, 1).expect("an arena with an object");
+        assert_eq!((answer.holes, answer.free_bytes), (1, 38));
+    }
 }
