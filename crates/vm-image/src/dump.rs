@@ -8,7 +8,7 @@ use crate::frames::{Frame, Frames, Trace};
 use crate::heap::Heap;
 use crate::klass::{Class, Classes, Shape};
 use crate::memory::{Address, Memory};
-use crate::objects::Objects;
+use crate::objects::{Objects, Wanted};
 use crate::roots::{self, Registers};
 use crate::segments::Segments;
 use crate::summary::Summary;
@@ -121,17 +121,32 @@ fn write(
             &mut segments,
             &mut summary,
             wanted,
+            heap.reserved,
         );
         let mut walk = Walk::new(&vm, &classes, heap.marks.as_ref());
-        for piece in heap.pieces(threads.iter().map(|(thread, _)| thread)) {
-            walk.piece(piece, &mut damage, &mut objects)?;
+        let pieces = heap.pieces(threads.iter().map(|(thread, _)| thread));
+        for piece in &pieces {
+            walk.piece(*piece, &mut damage, &mut objects)?;
         }
-        let found = objects.found();
+        let (found, parked) = objects.found();
         summary.gap_bytes = walk.passed.gap;
         summary.unloaded = walk.passed.strangers;
         summary.dead_bytes = walk.passed.dead;
         for root in roots.iter().filter(|root| found.contains(&root.object.0)) {
             segments.sub_record(&SubRecord::Root(*root))?;
+            summary.count_root(root.kind);
+        }
+        // Objects before a stack chunk were passed before its words were known.
+        let mut parked = Wanted::new(parked);
+        let mut walk = Walk::new(&vm, &classes, heap.marks.as_ref());
+        for piece in pieces {
+            if parked.any_in(piece) {
+                // This damage has been counted.
+                walk.piece(piece, &mut Damage::default(), &mut parked)?;
+            }
+        }
+        for root in parked.found().into_iter().map(roots::of_parked) {
+            segments.sub_record(&SubRecord::Root(root))?;
             summary.count_root(root.kind);
         }
         segments.finish()

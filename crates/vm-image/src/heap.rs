@@ -30,6 +30,16 @@ const COLLECTORS: [(&str, &str); 7] = [
     ("UseEpsilonGC", "Epsilon"),
 ];
 
+impl Space {
+    /// The addresses in this space to which a word of a stack could refer, wide or compressed.
+    pub(crate) fn referred(self, vm: &Vm<'_>, word: u64) -> impl Iterator<Item = Address> {
+        let narrow = [word as u32, (word >> 32) as u32].map(|half| vm.widen(half));
+        let alignment = vm.alignment;
+        let all = [word, narrow[0], narrow[1]].into_iter();
+        all.filter(move |at| self.from <= *at && *at < self.to && at.is_multiple_of(alignment))
+    }
+}
+
 /// The heap of a VM.
 #[derive(Debug)]
 pub(crate) struct Heap {

@@ -80,6 +80,8 @@ pub(crate) struct Classes {
     pub(crate) injected: Option<Injected>,
     /// Offset of the size of a stack chunk.
     pub(crate) chunk_size: Option<u32>,
+    /// Offset of the position in a stack chunk from which on its words are in use.
+    pub(crate) chunk_pointer: Option<u32>,
 }
 
 /// Offsets of the VM's own fields in class objects.
@@ -103,6 +105,7 @@ impl Classes {
             mirrors: FxHashSet::default(),
             injected: None,
             chunk_size: None,
+            chunk_pointer: None,
         };
         for klass in list(vm, damage)? {
             match classes.class(vm, symbols, klass) {
@@ -210,6 +213,7 @@ impl Classes {
                 if class.loader == 0 && text == b"jdk/internal/vm/StackChunk" {
                     class.shape = Shape::StackChunk(size);
                     self.chunk_size = offset_of(vm, symbols, &found.declared, b"size");
+                    self.chunk_pointer = offset_of(vm, symbols, &found.declared, b"sp");
                 }
                 class.fields = found.declared;
             }

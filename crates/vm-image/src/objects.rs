@@ -1,6 +1,7 @@
 //! Objects as records of a dump.
 
 use crate::dump::NO_TRACE;
+use crate::heap::Space;
 use crate::klass::{Class, Classes, Shape};
 use crate::memory::Address;
 use crate::segments::Segments;
@@ -38,6 +39,53 @@ impl Head<'_> {
     }
 }
 
+/// Addresses that are compared with those of the objects that a walk passes, in ascending order.
+pub(crate) struct Wanted {
+    /// In ascending order; those before `next` have been passed.
+    addresses: Vec<Address>,
+    next: usize,
+    found: Vec<Address>,
+}
+
+impl Wanted {
+    pub(crate) fn new(mut addresses: Vec<Address>) -> Wanted {
+        addresses.sort_unstable();
+        addresses.dedup();
+        Wanted {
+            addresses,
+            next: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// Whether some of the addresses are in a part of the heap.
+    pub(crate) fn any_in(&self, part: Space) -> bool {
+        let first = self.addresses.partition_point(|at| *at < part.from);
+        self.addresses.get(first).is_some_and(|at| *at < part.to)
+    }
+
+    fn pass(&mut self, object: Address) {
+        while let Some(wanted) = self.addresses.get(self.next).filter(|at| **at <= object) {
+            self.next += 1;
+            if *wanted == object {
+                self.found.push(object);
+            }
+        }
+    }
+
+    /// The addresses that have an object, in ascending order.
+    pub(crate) fn found(self) -> Vec<Address> {
+        self.found
+    }
+}
+
+impl Visitor for Wanted {
+    fn object(&mut self, object: &Object<'_>) -> io::Result<()> {
+        self.pass(object.at);
+        Ok(())
+    }
+}
+
 /// Writes objects, and records which of the wanted addresses have one.
 pub(crate) struct Objects<'o, 'm> {
     vm: &'o Vm<'m>,
@@ -46,10 +94,11 @@ pub(crate) struct Objects<'o, 'm> {
     places: &'o mut Places,
     segments: &'o mut Segments<'m>,
     summary: &'o mut Summary,
-    /// In ascending order; those before `next` have been passed.
-    wanted: Vec<Address>,
-    next: usize,
-    found: FxHashSet<Address>,
+    wanted: Wanted,
+    /// The range of addresses that objects can have.
+    reserved: Space,
+    /// Addresses in it to which stacks of parked virtual threads could refer.
+    parked: FxHashSet<Address>,
     /// The offset of the class address in class objects.
     klass_of_mirror: Option<usize>,
     /// Values of one object in the order and format of a dump.
@@ -61,27 +110,60 @@ impl<'o, 'm> Objects<'o, 'm> {
         (vm, classes, places): (&'o Vm<'m>, &'o Classes, &'o mut Places),
         segments: &'o mut Segments<'m>,
         summary: &'o mut Summary,
-        mut wanted: Vec<Address>,
+        wanted: Vec<Address>,
+        reserved: Space,
     ) -> Objects<'o, 'm> {
         let klass = vm.tables.find_static("java_lang_Class._klass_offset");
-        wanted.sort_unstable();
         Objects {
             vm,
             classes,
             places,
             segments,
             summary,
-            wanted,
-            next: 0,
-            found: FxHashSet::default(),
+            wanted: Wanted::new(wanted),
+            reserved,
+            parked: FxHashSet::default(),
             klass_of_mirror: klass.and_then(|at| Some(vm.memory.u32(at)? as usize)),
             values: Vec::new(),
         }
     }
 
-    /// The wanted addresses that have an object.
-    pub(crate) fn found(self) -> FxHashSet<Address> {
-        self.found
+    /// The wanted addresses that have an object, and those to which stacks of parked virtual threads could refer.
+    pub(crate) fn found(self) -> (FxHashSet<Address>, Vec<Address>) {
+        let found = self.wanted.found().into_iter().collect();
+        (found, self.parked.into_iter().collect())
+    }
+
+    /// Collects what the words of a stack chunk could refer to, from the one at which its stack pointer is. `before` are
+    /// the bytes before its first word.
+    fn stack(&mut self, object: &Object<'_>, before: u64) {
+        let number = |at: Option<u32>| {
+            let bytes = object.bytes.get(at? as usize..)?.first_chunk()?;
+            Some(u64::from(u32::from_le_bytes(*bytes)))
+        };
+        let Some((size, pointer)) =
+            number(self.classes.chunk_size).zip(number(self.classes.chunk_pointer))
+        else {
+            return;
+        };
+        let first = object.at + before;
+        let mut at = first.saturating_add(pointer * 8);
+        let end = first.saturating_add(size * 8);
+        let mut piece = Vec::new();
+        while at < end {
+            piece.resize(((end - at) as usize).min(PIECE), 0);
+            let there = self.vm.memory.direct().read(at, &mut piece);
+            for bytes in piece[..there].as_chunks().0 {
+                let word = u64::from_le_bytes(*bytes);
+                self.parked.extend(self.reserved.referred(self.vm, word));
+            }
+            if there < piece.len() {
+                let what = "a part of the stack of a parked virtual thread cannot be read";
+                self.summary.damage.count(what, at);
+                return;
+            }
+            at += there as u64;
+        }
     }
 
     fn instance(&mut self, object: &Object<'_>, class: &Class) -> io::Result<()> {
@@ -275,20 +357,16 @@ impl<'o, 'm> Objects<'o, 'm> {
 
 impl Visitor for Objects<'_, '_> {
     fn object(&mut self, object: &Object<'_>) -> io::Result<()> {
-        // Objects are passed in the order of their addresses.
-        while let Some(wanted) = self.wanted.get(self.next).filter(|at| **at <= object.at) {
-            self.next += 1;
-            if *wanted == object.at {
-                self.found.insert(object.at);
-            }
-        }
+        self.wanted.pass(object.at);
         let classes = self.classes;
         let class = &classes.all[object.class as usize];
         match class.shape {
             // A class object is written as the record of its class, unless it is that of a primitive type. Class
             // objects of archived classes that were not loaded are left out, as in the VM's own dumps.
             Shape::Mirror(_) if self.has_class(object) => Ok(()),
-            Shape::Instance(_) | Shape::Mirror(_) | Shape::StackChunk(_) => {
+            Shape::Instance(_) | Shape::Mirror(_) => self.instance(object, class),
+            Shape::StackChunk(before) => {
+                self.stack(object, before);
                 self.instance(object, class)
             }
             Shape::References(header) => {

@@ -39,6 +39,11 @@ impl Registers {
     }
 }
 
+/// An object to which the stack of a parked virtual thread could refer.
+pub(crate) fn of_parked(object: Address) -> Root {
+    root(HeapTag::RootJavaFrame, object, 0, NO_FRAME, 0)
+}
+
 /// A root; whether there is an object at its address is not known yet.
 fn root(kind: HeapTag, object: Address, thread: u32, frame: u32, reference: Address) -> Root {
     Root {
@@ -236,14 +241,9 @@ fn stack_words(
 ) -> Vec<(Address, Option<Address>)> {
     let registers = Registers::of(&place.registers, thread);
     let mut found = FxHashMap::default();
-    let reserved = heap.reserved;
     let mut word = |word: u64, place: Option<Address>| {
-        let narrow = [word as u32, (word >> 32) as u32].map(|half| vm.widen(half));
-        for address in [word, narrow[0], narrow[1]] {
-            let inside = reserved.from <= address && address < reserved.to;
-            if inside && address.is_multiple_of(vm.alignment) {
-                found.entry(address).or_insert(place);
-            }
+        for address in heap.reserved.referred(vm, word) {
+            found.entry(address).or_insert(place);
         }
     };
     for field in [

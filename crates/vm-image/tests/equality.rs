@@ -21,16 +21,18 @@ mod allowed {
     pub(super) const VARIABLES: &str = "Variables of the VM";
     pub(super) const THREADS: &str = "Threads of the VM";
     pub(super) const LOCALS: &str = "Local variables";
+    pub(super) const PARKED: &str = "Parked virtual threads";
     pub(super) const MONITORS: &str = "Monitors in use";
     pub(super) const UNREACHABLE: &str = "Unreachable objects";
     pub(super) const STACKS: &str = "Stacks that allocated objects";
-    pub(super) const ALL: [&str; 9] = [
+    pub(super) const ALL: [&str; 10] = [
         FILLERS,
         ORDER,
         INIT_LOCK,
         VARIABLES,
         THREADS,
         LOCALS,
+        PARKED,
         MONITORS,
         UNREACHABLE,
         STACKS,
@@ -143,6 +145,47 @@ fn plain_references_are_read_as_the_vm_reads_them() {
 #[test]
 fn stacks_of_compiled_code_are_read_as_the_vm_reads_them() {
     on_all("compiled code", &["-Xcomp", "-XX:+UseSerialGC"]);
+}
+
+/// JDK 21 and later; newer ones write these stacks to their own dumps, too.
+#[test]
+fn what_parked_virtual_threads_refer_to_is_a_local_variable() {
+    let jdks = jvm::tested().into_iter().filter(|jdk| jdk.version >= 21);
+    let jdks: Vec<Jdk> = jdks.collect();
+    if jdks.is_empty() {
+        let reason = "no JDK 21 or later";
+        testkit::skip("virtual threads", testkit::Need::JdkPart, reason);
+    }
+    for jdk in jdks {
+        for flags in [
+            &["-XX:+UseG1GC"][..],
+            &["-XX:+UseSerialGC", "-XX:-UseCompressedOops"],
+            &["-XX:+UseParallelGC", "-Xcomp", "-XX:TieredStopAtLevel=1"],
+        ] {
+            let Some(program) = Program::start(&jdk, "Parked", flags) else {
+                return;
+            };
+            let case = format!("JDK {} {flags:?}", jdk.full_version);
+            let check = || {
+                let (bytes, summary) = program
+                    .dump_frozen()
+                    .unwrap_or_else(|e| panic!("{case}: {e}"));
+                assert_eq!(summary.damage.total(), 0, "{case}: {:?}", summary.damage);
+                let heap = Heap::read(&bytes);
+                let locals = heap.of_root(HeapTag::RootJavaFrame);
+                let held = heap.objects.iter().filter(|(id, object)| {
+                    let is_held = heap.class_name(object) == "Parked$Held";
+                    is_held && locals.contains(id)
+                });
+                allows!(allowed::PARKED, held.count() == 40, "{case}");
+            };
+            check();
+            // The collector stores the references of stacks in another form.
+            let ran = program.jcmd().arg("GC.run").output().expect("jcmd");
+            assert!(ran.status.success(), "{case}");
+            check();
+        }
+    }
 }
 
 #[test]

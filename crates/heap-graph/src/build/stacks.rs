@@ -203,17 +203,18 @@ pub(crate) fn find_virtual_threads(
         });
     }
     if summary.parked_virtual_threads > 0 {
-        diagnostics.push(Diagnostic::new(
-            DamageKind::Note,
-            0,
-            "HEAP_DUMP",
-            "",
-            "",
-            format!(
-                "{} parked virtual threads whose stacks this JVM did not write (JDK 21): objects held only by those stacks look unreachable",
-                summary.parked_virtual_threads
-            ),
-        ));
+        let why = match mapped.symbols.conservative_locals {
+            true => {
+                "are not in a dump that is read from memory: what they refer to counts as local variables of no thread"
+            }
+            false => {
+                "this JVM did not write (JDK 21): objects held only by those stacks look unreachable"
+            }
+        };
+        let threads = summary.parked_virtual_threads;
+        let text = format!("{threads} parked virtual threads whose stacks {why}");
+        let note = Diagnostic::new(DamageKind::Note, 0, "HEAP_DUMP", "", "", text);
+        diagnostics.push(note);
     }
 }
 
