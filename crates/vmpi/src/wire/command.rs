@@ -132,7 +132,7 @@ impl CommandReader {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            splitter: Splitter::new(),
+            splitter: Splitter::of_whole_frames(),
             version: None,
         }
     }
@@ -245,6 +245,18 @@ mod tests {
             [1, 2, 3, 4, 5, 6]
         );
         assert_eq!(reader.version(), Some(WIRE_VERSION));
+    }
+
+    #[test]
+    fn a_command_in_pieces_is_an_error_and_is_not_stored() {
+        let mut bytes = MAGIC.to_vec();
+        frame::put(&mut bytes, FrameType::Hello, &[1]);
+        let greeting = bytes.len() as u64;
+        frame::put(&mut bytes, FrameType::Command, &vec![0; frame::PIECE + 1]);
+        let mut reader = CommandReader::new();
+        reader.push(&bytes);
+        assert_eq!(reader.next_command().unwrap_err().offset, greeting);
+        assert_eq!(reader.version(), Some(1));
     }
 
     #[test]

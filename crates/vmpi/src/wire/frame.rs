@@ -141,6 +141,8 @@ pub(crate) struct Splitter {
     offset: u64,
     pieces: Vec<u8>,
     joined: Vec<u8>,
+    /// Whether a payload may be sent in pieces; the other side decides how many.
+    takes_pieces: bool,
     magic: bool,
 }
 
@@ -152,7 +154,16 @@ impl Splitter {
             offset: 0,
             pieces: Vec::new(),
             joined: Vec::new(),
+            takes_pieces: true,
             magic: false,
+        }
+    }
+
+    /// For a direction in which every payload is small, so that no sender fills the memory with pieces.
+    pub(crate) fn of_whole_frames() -> Self {
+        Self {
+            takes_pieces: false,
+            ..Self::new()
         }
     }
 
@@ -204,6 +215,10 @@ impl Splitter {
             };
             let (kind, len) = (found.kind, found.len);
             if kind == FrameType::Piece {
+                if !self.takes_pieces {
+                    let found = "a piece of one";
+                    return Err(Damage::new(self.offset, "frame", "a whole frame", found));
+                }
                 self.pieces.extend_from_slice(found.payload);
                 self.advance(len);
                 continue;
