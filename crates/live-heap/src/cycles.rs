@@ -7,6 +7,11 @@ use vmpi::dump::{HeapRecord, IdLayout};
 use vmpi::{BasicType, DumpLevel};
 
 use crate::heap::LiveHeap;
+use crate::names::Room;
+
+/// Bytes of all frames of the rows: a stream can refer to the name of a method with a few bytes, any number of times.
+/// Rows after that have no frames; they are those with the fewest bytes.
+const TEXT: usize = 64 << 20;
 
 /// Objects that nothing reaches, by class and site.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -63,11 +68,12 @@ pub(crate) fn find(heap: &LiveHeap, level: DumpLevel, records: &[HeapRecord]) ->
     }
     let mut rows: Vec<_> = rows.into_iter().collect();
     rows.sort_unstable_by_key(|(key, (_, bytes))| (std::cmp::Reverse(*bytes), *key));
+    let mut room = Room::new(TEXT);
     leaks.rows = rows
         .into_iter()
         .map(|((class, site), (objects, bytes))| CycleRow {
             class: heap.names.class_name(class),
-            frames: heap.names.site_frames(site),
+            frames: heap.names.site_frames_in(site, &mut room),
             objects,
             bytes,
         })
@@ -264,7 +270,58 @@ fn field_types(
 mod tests {
     use super::*;
     use vmpi::wire::{Hello, Item};
-    use vmpi::{Body, ClassLoad, FieldDef, ObjectHandle};
+    use vmpi::{
+        ArenaId, Body, CallFrame, CallTrace, ClassLoad, EnvId, FieldDef, JMethodId, MethodDef,
+        ObjectAlloc, ObjectHandle, TraceId,
+    };
+
+    #[test]
+    fn stacks_of_leaked_objects_do_not_fill_the_memory() {
+        let mut heap = LiveHeap::new(&Hello::default());
+        let long = "n".repeat(10_000);
+        let class = ClassLoad {
+            class: ObjectHandle(8),
+            name: long.clone(),
+            methods: vec![MethodDef {
+                name: long,
+                method: JMethodId(7),
+                ..MethodDef::default()
+            }],
+            ..ClassLoad::default()
+        };
+        heap.apply(&Item::event(Body::ClassLoad(Box::new(class))));
+        let mut records = Vec::new();
+        for number in 1..20 {
+            let frame = CallFrame {
+                line: 1,
+                method: JMethodId(7),
+            };
+            let trace = CallTrace {
+                env: EnvId(1),
+                frames: vec![frame; 1000],
+            };
+            let (id, object) = (TraceId(number), ObjectHandle(1000 + 8 * u64::from(number)));
+            heap.apply(&Item::Trace { id, trace });
+            heap.apply(&Item::event(Body::ObjectAlloc(ObjectAlloc {
+                object,
+                class: ObjectHandle(8),
+                size: 16,
+                arena: ArenaId(1),
+                trace: id,
+                array: None,
+            })));
+            records.push(HeapRecord::Instance {
+                object,
+                class: ObjectHandle(8),
+                fields: Vec::new(),
+            });
+        }
+        let leaks = find(&heap, DumpLevel::References, &records);
+        assert_eq!((leaks.objects, leaks.rows.len()), (19, 19));
+        let frames = leaks.rows.iter().flat_map(|row| &row.frames);
+        let text: usize = frames.map(String::len).sum();
+        assert!((TEXT / 2..=TEXT).contains(&text), "{text}");
+    }
 
     #[test]
     fn a_class_that_is_its_own_superclass_has_no_more_fields_than_bytes() {

@@ -245,9 +245,14 @@ impl Names {
     /// The frames of a site by its number, innermost first; empty if there is no
     /// stack.
     pub(crate) fn site_frames(&self, site: u32) -> Vec<String> {
+        self.site_frames_in(site, &mut Room::new(usize::MAX))
+    }
+
+    /// As [`Self::site_frames`], as far as they fit.
+    pub(crate) fn site_frames_in(&self, site: u32, room: &mut Room) -> Vec<String> {
         let trace = self.site_traces.get(site as usize).copied().unwrap_or(0);
         let frames = self.traces.get(&trace).map_or(&[][..], Vec::as_slice);
-        self.frames(frames, &mut Room::new(usize::MAX))
+        self.frames(frames, room)
     }
 
     /// Frames by name.
