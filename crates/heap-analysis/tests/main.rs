@@ -1,5 +1,6 @@
 //! The integration tests of `heap-analysis` as one program, so that it is linked once.
 
+mod budget;
 mod cancelled;
 mod diff;
 mod export;

@@ -27,6 +27,7 @@ mod inbound;
 mod index;
 mod layout;
 mod mapping;
+mod memory;
 mod model;
 mod object;
 mod options;
@@ -53,7 +54,7 @@ pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{HeapError, Options};
 pub use phases::{Phase, Phases, Profile};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
-pub use strings::{string_text, string_text_length, string_text_prefix};
+pub use strings::{string_characters, string_text, string_text_length, string_text_prefix};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

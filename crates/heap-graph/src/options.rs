@@ -10,6 +10,8 @@ use thiserror::Error;
 
 /// Memory of a build besides its arrays and the map of ids: small arrays, which stay in memory, and buffers.
 const FIXED_MEMORY: u64 = 20 << 20;
+/// Memory of an analysis besides what grows with the heap.
+const ANALYSIS_MEMORY: u64 = 6 << 20;
 /// The buffers of a worker thread.
 const THREAD_MEMORY: u64 = 2 << 20;
 /// So many bytes of a dump have one byte in the map of its ids, or more.
@@ -31,9 +33,11 @@ pub struct Options {
     pub no_index: bool,
     /// Bytes of memory for the arrays of a build; arrays beyond that go to temporary files.
     pub max_memory: Option<u64>,
-    /// Bytes of memory that the process may use during a build: the arrays get what the rest of the build leaves, and a
-    /// dump that needs more is refused.
+    /// Bytes of memory that the process may use: the arrays of a build get what the rest of the build leaves, and an
+    /// analysis gets what the process leaves. What needs more is refused.
     pub total_memory: Option<u64>,
+    /// Bytes that an analysis of the opened heap may use, instead of what `total_memory` leaves (for tests).
+    pub analysis_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
     /// Use 40-bit numbers for objects even if 32 bits are sufficient (for tests).
@@ -64,8 +68,22 @@ impl Options {
         let least = private_memory() + FIXED_MEMORY + threads + input / BYTES_PER_ID_MAP;
         match limit.checked_sub(least) {
             Some(left) => Ok(Some(left)),
-            None => Err(HeapError::Memory { limit, least }),
+            None => Err(HeapError::Memory {
+                what: "the index",
+                limit,
+                least,
+            }),
         }
+    }
+
+    /// The limit that an analysis of the opened heap has to keep, and the bytes of it that are in use already.
+    pub(crate) fn analysis_limit(&self) -> Option<(u64, u64)> {
+        if let Some(limit) = self.analysis_memory {
+            return Some((limit, 0));
+        }
+        let threads = THREAD_MEMORY * self.thread_count() as u64;
+        let limit = self.total_memory?;
+        Some((limit, private_memory() + ANALYSIS_MEMORY + threads))
     }
 }
 
@@ -104,9 +122,11 @@ pub enum HeapError {
         /// Why it failed.
         error: io::Error,
     },
-    /// The memory limit is too small for the index.
-    #[error("--max-memory: {}M are too few, the index of this dump needs about {}M", limit >> 20, least.div_ceil(1 << 20))]
+    /// The memory limit is too small.
+    #[error("--max-memory: {} is too little, {what} of this dump needs about {}M", size(*limit), least.div_ceil(1 << 20))]
     Memory {
+        /// What does not fit.
+        what: &'static str,
         /// Bytes that were allowed.
         limit: u64,
         /// Bytes that are needed.
@@ -131,6 +151,15 @@ pub enum HeapError {
         /// Where it should be.
         offset: u64,
     },
+}
+
+/// A size as it is given on the command line.
+fn size(bytes: u64) -> String {
+    let mut units = [("G", 30), ("M", 20), ("K", 10)].into_iter();
+    match units.find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift)) {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes} bytes"),
+    }
 }
 
 impl From<SourceError> for HeapError {

@@ -3,31 +3,33 @@
 use crate::{Heap, ObjIdx, ObjectView, Value};
 use hprof::{BasicType, ObjectId};
 
-/// The part of an array that has the text of a string: element type, `coder`, bytes.
+/// See [`Heap::string_data`].
 type Text<'a> = (BasicType, Option<i8>, &'a [u8]);
 
 impl Heap {
     /// The value of a `java.lang.String`; `None` for other objects, or if its characters are not
     /// in the dump.
     pub fn string(&self, object: ObjIdx) -> Option<String> {
-        let (element, coder, data) = self.text_of_string(object)?;
+        let (element, coder, data) = self.string_data(object)?;
         string_text(element, coder, data)
     }
 
     /// The first characters of a `java.lang.String`, at most `characters`. The rest is not decoded: a string may have
     /// hundreds of millions.
     pub fn string_prefix(&self, object: ObjIdx, characters: usize) -> Option<String> {
-        let (element, coder, data) = self.text_of_string(object)?;
+        let (element, coder, data) = self.string_data(object)?;
         string_text_prefix(element, coder, data, characters)
     }
 
     /// The number of characters of a `java.lang.String`, counted without a copy of its text.
     pub fn string_length(&self, object: ObjIdx) -> Option<u64> {
-        let (element, coder, data) = self.text_of_string(object)?;
+        let (element, coder, data) = self.string_data(object)?;
         string_text_length(element, coder, data)
     }
 
-    fn text_of_string(&self, object: ObjIdx) -> Option<Text<'_>> {
+    /// The part of an array that has the text of a `java.lang.String`: the type of its elements, the `coder` of the string,
+    /// and its bytes, as [`string_text`] takes them; `None` as for [`string`](Self::string).
+    pub fn string_data(&self, object: ObjIdx) -> Option<Text<'_>> {
         if self.class(self.class_of(object)).name != "java.lang.String" {
             return None;
         }
@@ -72,6 +74,28 @@ pub fn string_text(element: BasicType, coder: Option<i8>, data: &[u8]) -> Option
         (BasicType::Byte, _) => data.iter().map(|b| char::from(*b)).collect(),
         _ => return None,
     })
+}
+
+/// The characters of [`string_text`], one after the other.
+pub fn string_characters(
+    element: BasicType,
+    coder: Option<i8>,
+    data: &[u8],
+) -> Option<impl Iterator<Item = char> + '_> {
+    let (wide, unit): (bool, fn([u8; 2]) -> u16) = match (element, coder) {
+        (BasicType::Char, _) => (true, u16::from_be_bytes),
+        (BasicType::Byte, Some(1)) => (true, u16::from_le_bytes),
+        (BasicType::Byte, _) => (false, u16::from_le_bytes),
+        _ => return None,
+    };
+    let (units, bytes) = if wide {
+        (data, &[][..])
+    } else {
+        (&[][..], data)
+    };
+    let units = units.chunks_exact(2).map(move |c| unit([c[0], c[1]]));
+    let units = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+    Some(units.chain(bytes.iter().map(|b| char::from(*b))))
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {

@@ -1,6 +1,6 @@
 //! How full collections are: for each class the sizes, the used share of the backing array, empty collections,
 //! collisions, and what trimming would free. The table of [`collection_table`] defines which classes are collections.
-//! Two walks over the contents; about 40 bytes per collection.
+//! Two walks over the contents; about 30 bytes per collection.
 //!
 //! Definitions, for one collection with backing array `a` of length n and `size` elements:
 //! * *fill* is `size * slots / n`, at most 1; collections without an array or with n = 0 have none;
@@ -23,6 +23,7 @@ use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, Ob
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What to examine.
 #[derive(Clone, Debug, Default)]
@@ -110,11 +111,12 @@ pub fn collections(
     control: &Control<'_>,
 ) -> Result<Collections, HeapError> {
     let shapes = shapes(heap, table);
+    heap.require_memory("the table of collections", memory_for(heap, &shapes))?;
     let new = || FindPass::new(heap, &shapes, &options.scope);
     let found = FindPass::finish(heap.walk_contents("collections", control, new)?);
     let arrays = arrays_of(heap, &found);
-    let passes = heap.walk_contents("arrays", control, || FillPass::new(heap, &arrays))?;
-    let fills = FillPass::finish(passes, &arrays);
+    let fills = Fills::new(&arrays);
+    heap.walk_contents("arrays", control, || FillPass::new(heap, &arrays, &fills))?;
     let found = Summing::new(heap, &shapes, &found, &arrays, &fills).sum(options.top, |_| {});
     Ok(Collections {
         set: options.scope.set(),
@@ -122,15 +124,54 @@ pub fn collections(
     })
 }
 
-/// A collection as the first walk finds it.
+/// Bytes that counting the collections takes.
+pub(crate) fn memory_for(heap: &Heap, shapes: &[Option<Shape>]) -> u64 {
+    // First the list and what a worker appends to it, then the list, the fill of the array and whether it is owned.
+    const EACH: u64 = (size_of::<Found>() + 10) as u64;
+    let classes = heap.classes().iter().zip(shapes);
+    let collections = classes.filter(|c| c.1.is_some()).map(|c| c.0.objects);
+    2 * ObjectSet::bytes(heap.len()) + EACH * collections.sum::<u64>()
+}
+
+/// A collection as the first walk finds it. Object numbers have 40 bits.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, packed(2))]
 pub(crate) struct Found {
-    pub(crate) object: ObjIdx,
-    pub(crate) class: ClassIdx,
+    object_low: u32,
+    holds_low: u32,
+    object_high: u8,
+    holds_high: u8,
     /// The value of the size field; -1 when the size comes from another source.
     size: i64,
+}
+
+/// Stands for a collection that holds nothing.
+const NOTHING: u64 = (1 << 40) - 1;
+
+impl Found {
+    fn new(object: ObjIdx, holds: Option<ObjIdx>, size: i64) -> Found {
+        let holds = holds.map_or(NOTHING, |object| object.0);
+        Found {
+            object_low: object.0 as u32,
+            holds_low: holds as u32,
+            object_high: (object.0 >> 32) as u8,
+            holds_high: (holds >> 32) as u8,
+            size,
+        }
+    }
+
+    /// The collection.
+    #[inline]
+    pub(crate) fn object(&self) -> ObjIdx {
+        ObjIdx(u64::from(self.object_high) << 32 | u64::from(self.object_low))
+    }
+
     /// The backing array, or the wrapped collection.
-    pub(crate) holds: Option<ObjIdx>,
+    #[inline]
+    pub(crate) fn holds(&self) -> Option<ObjIdx> {
+        let holds = u64::from(self.holds_high) << 32 | u64::from(self.holds_low);
+        (holds != NOTHING).then_some(ObjIdx(holds))
+    }
 }
 
 /// The first walk.
@@ -159,9 +200,14 @@ impl<'a> FindPass<'a> {
 
     /// The collections of all workers, by object.
     pub(crate) fn finish(passes: Vec<FindPass<'a>>) -> Vec<Found> {
+        let limited = passes.iter().any(|pass| pass.heap.memory().is_some());
         let mut found = chained(passes.into_iter().map(|p| p.found));
-        // The lists consist of long ascending runs, which the stable sort only merges.
-        found.sort_by_key(|f| f.object);
+        match limited {
+            // Without memory for a copy of the list.
+            true => found.sort_unstable_by_key(Found::object),
+            // The lists consist of long ascending runs, which the stable sort only merges.
+            false => found.sort_by_key(Found::object),
+        }
         found
     }
 }
@@ -206,46 +252,61 @@ impl ContentVisitor for FindPass<'_> {
                 .fold(0, i64::wrapping_add)
         });
         let holds = shape.array.or(shape.inner).map(|p| p.id(fields, ids));
-        self.found.push(Found {
-            object,
-            class,
-            size: size.saturating_add(more),
-            holds: holds.and_then(|id| self.heap.find(id)),
-        });
+        let holds = holds.and_then(|id| self.heap.find(id));
+        let size = size.saturating_add(more);
+        self.found.push(Found::new(object, holds, size));
     }
 }
 
 /// The arrays (and wrapped collections) that collections hold.
 pub(crate) fn arrays_of(heap: &Heap, found: &[Found]) -> ObjectSet {
-    ObjectSet::new(heap.len(), found.iter().filter_map(|f| f.holds))
+    ObjectSet::new(heap.len(), found.iter().filter_map(Found::holds))
 }
 
 /// Length of an array and elements that are not null; all elements of a primitive array.
 type Fill = (u32, u32);
 
+/// The fills of arrays, by number in a set; workers share it.
+pub(crate) struct Fills(Vec<AtomicU64>);
+
+impl Fills {
+    /// Stands for an object that is not an array: no array has so many elements in use and none in all.
+    const NONE: u64 = u32::MAX as u64;
+
+    pub(crate) fn new(arrays: &ObjectSet) -> Fills {
+        Fills(
+            (0..arrays.len())
+                .map(|_| AtomicU64::new(Fills::NONE))
+                .collect(),
+        )
+    }
+
+    fn set(&self, rank: usize, (len, used): Fill) {
+        let fill = u64::from(len) << 32 | u64::from(used);
+        self.0[rank].store(fill, Ordering::Relaxed);
+    }
+
+    /// `None` for an object that is not an array.
+    fn get(&self, rank: usize) -> Option<Fill> {
+        let fill = self.0[rank].load(Ordering::Relaxed);
+        (fill != Fills::NONE).then_some(((fill >> 32) as u32, fill as u32))
+    }
+}
+
 /// The second walk.
 pub(crate) struct FillPass<'a> {
     heap: &'a Heap,
     arrays: &'a ObjectSet,
-    found: Vec<(usize, Fill)>,
+    fills: &'a Fills,
 }
 
 impl<'a> FillPass<'a> {
-    pub(crate) fn new(heap: &'a Heap, arrays: &'a ObjectSet) -> FillPass<'a> {
+    pub(crate) fn new(heap: &'a Heap, arrays: &'a ObjectSet, fills: &'a Fills) -> FillPass<'a> {
         FillPass {
             heap,
             arrays,
-            found: Vec::new(),
+            fills,
         }
-    }
-
-    /// By number in the set; `None` for an object that is not an array.
-    pub(crate) fn finish(passes: Vec<FillPass<'a>>, arrays: &ObjectSet) -> Vec<Option<Fill>> {
-        let mut fills = vec![None; arrays.len()];
-        for (rank, fill) in passes.into_iter().flat_map(|p| p.found) {
-            fills[rank] = Some(fill);
-        }
-        fills
     }
 }
 
@@ -257,13 +318,13 @@ impl ContentVisitor for FillPass<'_> {
             let ids = element_ids(elements, self.heap.id_size());
             let used = ids.filter(|id| !id.is_null()).count() as u32;
             let len = (elements.len() / self.heap.id_size().bytes()) as u32;
-            self.found.push((rank, (len, used)));
+            self.fills.set(rank, (len, used));
         }
     }
 
     fn primitive_array(&mut self, object: ObjIdx, _: BasicType, len: u32, _: &[u8]) {
         if let Some(rank) = self.arrays.rank(object) {
-            self.found.push((rank, (len, len)));
+            self.fills.set(rank, (len, len));
         }
     }
 }
@@ -298,12 +359,13 @@ pub(crate) struct FullCollection {
 /// Adds the collections up.
 pub(crate) struct Summing<'a> {
     heap: &'a Heap,
+    columns: Columns<'a>,
     shapes: &'a [Option<Shape>],
     found: &'a [Found],
     arrays: &'a ObjectSet,
-    fills: &'a [Option<Fill>],
-    /// Arrays that are already counted for a collection.
-    taken: Vec<bool>,
+    fills: &'a Fills,
+    /// By number of the collection: whether its array counts for it, not for one before it.
+    owns: Vec<bool>,
 }
 
 impl<'a> Summing<'a> {
@@ -312,26 +374,35 @@ impl<'a> Summing<'a> {
         shapes: &'a [Option<Shape>],
         found: &'a [Found],
         arrays: &'a ObjectSet,
-        fills: &'a [Option<Fill>],
+        fills: &'a Fills,
     ) -> Summing<'a> {
+        let mut taken = vec![false; arrays.len()];
+        let owns = found.iter().map(|f| {
+            let rank = f.holds().and_then(|a| arrays.rank(a));
+            rank.is_some_and(|r| !std::mem::replace(&mut taken[r], true))
+        });
         Summing {
+            owns: owns.collect(),
+            columns: heap.columns(),
             heap,
             shapes,
             found,
             arrays,
             fills,
-            taken: vec![false; arrays.len()],
         }
     }
 
-    fn filled(&mut self, found: &Found) -> Filled {
-        let Some(shape) = &self.shapes[found.class.0 as usize] else {
+    /// The sizes of a collection, given by its number.
+    fn filled(&self, number: usize) -> Filled {
+        let found = &self.found[number];
+        let Some(shape) = &self.shapes[self.class_of(found).0 as usize] else {
             return Filled::default();
         };
-        let rank = found.holds.and_then(|a| self.arrays.rank(a));
-        let fill = rank.and_then(|r| self.fills[r]);
-        let fresh = rank.is_some_and(|r| !std::mem::replace(&mut self.taken[r], true));
-        let array = found.holds.filter(|_| fresh && fill.is_some());
+        let rank = found.holds().and_then(|a| self.arrays.rank(a));
+        let fill = rank.and_then(|r| self.fills.get(r));
+        let array = found
+            .holds()
+            .filter(|_| self.owns[number] && fill.is_some());
         let array_bytes = array.map_or(0, |a| self.heap.shallow(a).0);
         let (len, used) = fill.unwrap_or((0, 0));
         let size = match shape.size {
@@ -356,7 +427,7 @@ impl<'a> Summing<'a> {
         };
         Filled {
             size,
-            bytes: self.heap.shallow(found.object).0 + array_bytes,
+            bytes: self.columns.shallow(found.object()).0 + array_bytes,
             len: fill.map(|f| f.0),
             taken: size.saturating_mul(u64::from(shape.slots)),
             unused,
@@ -364,47 +435,52 @@ impl<'a> Summing<'a> {
         }
     }
 
+    fn class_of(&self, found: &Found) -> ClassIdx {
+        self.columns.class_of(found.object())
+    }
+
     /// The answer; `each` is called with every collection that a row counts.
     pub(crate) fn sum(
-        mut self,
+        &self,
         top: Option<usize>,
         mut each: impl FnMut(&FullCollection),
     ) -> Collections {
         let least = self.heap.array_bytes(BasicType::Object, 1).0;
         let found = self.found;
-        let wrappers = found.iter().filter(|f| self.is_wrapper(f.class));
-        let wrapped = ObjectSet::new(self.heap.len(), wrappers.filter_map(|f| f.holds));
-        let facts: Vec<Filled> = found.iter().map(|f| self.filled(f)).collect();
+        let wrappers = found.iter().filter(|f| self.is_wrapper(self.class_of(f)));
+        let wrapped = ObjectSet::new(self.heap.len(), wrappers.filter_map(Found::holds));
         let mut reported = vec![false; wrapped.len()];
         let mut by_class: Vec<Option<CollectionRow>> = vec![None; self.heap.classes().len()];
-        for (f, own) in found.iter().zip(&facts) {
-            if wrapped.rank(f.object).is_some() {
+        for (number, f) in found.iter().enumerate() {
+            if wrapped.rank(f.object()).is_some() {
                 continue;
             }
-            let mut filled = *own;
-            let mut innermost = f;
+            let class = self.class_of(f);
+            let mut filled = self.filled(number);
+            let (mut innermost, mut inner_class) = (f, class);
             // Wrappers can wrap wrappers; no real chain is longer.
             for _ in 0..8 {
-                if !self.is_wrapper(innermost.class) {
+                if !self.is_wrapper(inner_class) {
                     break;
                 }
-                let inside = innermost.holds.unwrap_or(ObjIdx(u64::MAX));
-                let Ok(at) = found.binary_search_by_key(&inside, |f| f.object) else {
+                let inside = innermost.holds().unwrap_or(ObjIdx(u64::MAX));
+                let Ok(at) = found.binary_search_by_key(&inside, Found::object) else {
                     break;
                 };
                 let fresh = wrapped
                     .rank(inside)
                     .is_some_and(|r| !std::mem::replace(&mut reported[r], true));
-                filled = merged(&filled, &facts[at], fresh);
+                filled = merged(&filled, &self.filled(at), fresh);
                 innermost = &found[at];
+                inner_class = self.class_of(innermost);
             }
-            if self.is_wrapper(innermost.class) {
+            if self.is_wrapper(inner_class) {
                 continue;
             }
-            let row = by_class[f.class.0 as usize].get_or_insert_with(|| self.empty_row(f));
+            let row = by_class[class.0 as usize].get_or_insert_with(|| self.empty_row(class, f));
             let single = if filled.size == 1 { filled.bytes } else { 0 };
             let reported = FullCollection {
-                object: f.object,
+                object: f.object(),
                 size: filled.size,
                 bytes: filled.bytes,
                 single_bytes: single.saturating_sub(least),
@@ -422,10 +498,10 @@ impl<'a> Summing<'a> {
         shape.is_some_and(|s| s.inner.is_some())
     }
 
-    fn empty_row(&self, found: &Found) -> CollectionRow {
-        let kind = self.shapes[found.class.0 as usize].as_ref();
+    fn empty_row(&self, class: ClassIdx, found: &Found) -> CollectionRow {
+        let kind = self.shapes[class.0 as usize].as_ref();
         CollectionRow {
-            class: self.heap.class(found.class).name.clone(),
+            class: self.heap.class(class).name.clone(),
             kind: kind.map_or(CollectionKind::Other, |s| s.kind),
             objects: 0,
             bytes: Bytes(0),
@@ -438,7 +514,7 @@ impl<'a> Summing<'a> {
             fill: [0; 5],
             unused: Bytes(0),
             collided: 0,
-            largest: Address(self.heap.id(found.object)),
+            largest: Address(self.heap.id(found.object())),
             largest_size: 0,
         }
     }
@@ -481,7 +557,7 @@ fn add(row: &mut CollectionRow, found: &Found, filled: &Filled, heap: &Heap) {
     // A damaged dump may have any size.
     row.collided = row.collided.saturating_add(filled.collided);
     if filled.size > row.largest_size {
-        row.largest = Address(heap.id(found.object));
+        row.largest = Address(heap.id(found.object()));
         row.largest_size = filled.size;
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod members;
 pub(crate) mod object_set;
+pub(crate) mod part;
 pub mod scope;
 pub mod selection;
 pub mod set;

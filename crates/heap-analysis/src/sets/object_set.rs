@@ -6,11 +6,14 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use twox_hash::XxHash3_64;
 
-/// A set of objects; two bits per object of the heap.
+/// Words of a set that share a count of the members before them: a cache line.
+const STRIDE: usize = 8;
+
+/// A set of objects; little more than a bit per object of the heap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectSet {
     bits: Bits,
-    /// Number of members before each word.
+    /// Number of members before each stride of words.
     before: Vec<u64>,
     len: usize,
 }
@@ -23,9 +26,9 @@ impl ObjectSet {
             bits.insert(member.0);
         }
         let mut count = 0;
-        let before = bits.words().iter().map(|w| {
+        let before = bits.words().chunks(STRIDE).map(|words| {
             let here = count;
-            count += u64::from(w.count_ones());
+            count += words.iter().map(|w| u64::from(w.count_ones())).sum::<u64>();
             here
         });
         ObjectSet {
@@ -33,6 +36,11 @@ impl ObjectSet {
             len: count as usize,
             bits,
         }
+    }
+
+    /// Bytes that a set of a heap with so many objects takes.
+    pub(crate) fn bytes(objects: u64) -> u64 {
+        objects / 8 + objects / (8 * STRIDE as u64)
     }
 
     /// Number of members.
@@ -46,8 +54,11 @@ impl ObjectSet {
         self.bits.contains(object.0).then(|| {
             let at = (object.0 / 64) as usize;
             let mask = 1u64 << (object.0 % 64);
-            let here = (self.bits.words()[at] & (mask - 1)).count_ones();
-            (self.before[at] + u64::from(here)) as usize
+            let words = self.bits.words();
+            let here = (words[at] & (mask - 1)).count_ones();
+            let earlier = &words[at / STRIDE * STRIDE..at];
+            let earlier: u32 = earlier.iter().map(|w| w.count_ones()).sum();
+            (self.before[at / STRIDE] + u64::from(earlier + here)) as usize
         })
     }
 }

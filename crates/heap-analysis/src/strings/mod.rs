@@ -1,19 +1,23 @@
 //! The strings of the heap: search by pattern, and the memory that duplicates waste.
 //!
 //! Duplicates take one walk over the contents of the heap, in file order, with about 50 bytes per string, and another one
-//! for their holders. A search takes two: the strings, then their arrays.
+//! for their holders. A search takes two: the strings, then their arrays. With a memory limit that this exceeds, the
+//! strings are examined in parts.
 
 pub(crate) mod holders;
+mod pattern;
 pub(crate) mod texts;
 
 use crate::objects::describe::{Address, MAX_VALUE, shorten, text_of};
 use crate::objects::fields::{class_named, field_ref};
 use crate::sets::object_set::{Both, ObjectSet, content_hash, unzip};
+use crate::sets::part::{Only, Part};
 use crate::sets::scope::Scope;
 use crate::strings::holders::{Question, Wanted, holders};
+use crate::strings::pattern::Matcher;
 use crate::strings::texts::{HashPass, NO_ARRAY, StringPass, StringShape, Text, matching};
 use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
-use hprof::Bytes;
+use hprof::{BasicType, Bytes};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -113,17 +117,54 @@ pub struct Duplicates {
     pub omitted_rows: u64,
 }
 
-/// Every string whose text is in the dump, by object.
-fn texts(heap: &Heap, scope: &Scope, control: &Control<'_>) -> Result<Vec<Text>, HeapError> {
+/// Bytes for each string or array of bytes or chars while their texts are compared.
+const TEXT_MEMORY: u64 = 64;
+
+/// Bytes that comparing the texts of all strings takes, besides sets of objects.
+pub(crate) fn memory_of_texts(heap: &Heap) -> u64 {
+    let strings = class_named(heap, "java.lang.String").map_or(0, |c| heap.class(c).objects);
+    let holds_texts = |e| matches!(e, Some(BasicType::Byte | BasicType::Char));
+    let arrays = heap.classes().iter().filter(|c| holds_texts(c.element));
+    strings.max(arrays.map(|c| c.objects).sum()) * TEXT_MEMORY
+}
+
+/// The number of parts that comparing the texts of all strings is divided into by the memory limit.
+fn parts_of_texts(heap: &Heap) -> Result<u64, HeapError> {
+    const WHAT: &str = "the search for equal strings";
+    let (sets, texts) = (2 * ObjectSet::bytes(heap.len()), memory_of_texts(heap));
+    if StringShape::of(heap).is_some() {
+        return heap.parts(WHAT, sets, texts);
+    }
+    // A shared array belongs to the first of its strings, whose texts may be in different parts.
+    heap.require_memory(WHAT, sets + texts)?;
+    Ok(1)
+}
+
+/// Every string whose text is in the dump and in the part, by object.
+fn texts(
+    heap: &Heap,
+    scope: &Scope,
+    part: Part,
+    control: &Control<'_>,
+) -> Result<Vec<Text>, HeapError> {
     let shape = StringShape::of(heap);
     if shape.is_none() {
         return Ok(shared_texts(heap, scope));
     }
-    let walked = heap.walk_contents("strings", control, || {
-        Both(StringPass::new(heap, shape, scope), HashPass::default())
-    })?;
-    let (rows, hashes) = unzip(walked);
-    HashPass::finish(heap, hashes, StringPass::finish(rows), control)
+    let strings = |arrays| StringPass::new(heap, shape, scope, arrays);
+    if part.is_all() {
+        let walked = heap.walk_contents("strings", control, || {
+            Both(strings(Only::Part(part)), HashPass::new(part))
+        })?;
+        let (rows, hashes) = unzip(walked);
+        let hashes = HashPass::finish(heap, part, hashes);
+        return hashes.texts(heap, StringPass::finish(rows), control);
+    }
+    let walked = heap.walk_contents("texts", control, || HashPass::new(part))?;
+    let hashes = HashPass::finish(heap, part, walked);
+    let new = || strings(Only::Set(&hashes.arrays));
+    let rows = StringPass::finish(heap.walk_contents("strings", control, new)?);
+    hashes.texts(heap, rows, control)
 }
 
 /// Strings that share arrays (before JDK 7u6), read one by one.
@@ -157,28 +198,63 @@ pub fn find(
     options: &StringOptions,
     control: &Control<'_>,
 ) -> Result<FoundStrings, HeapError> {
-    let shape = StringShape::of(heap);
-    let (strings, matched): (u64, Vec<ObjIdx>) = if shape.is_none() {
-        let all: Vec<ObjIdx> = strings_of(heap, &options.scope).collect();
-        let is_match = |o: &ObjIdx| heap.string(*o).is_some_and(|t| pattern.is_match(&t));
-        (all.len() as u64, all.into_iter().filter(is_match).collect())
-    } else {
-        let new = || StringPass::new(heap, shape, &options.scope);
-        let rows = StringPass::finish(heap.walk_contents("strings", control, new)?);
-        let matched = matching(heap, &rows, pattern, control)?;
-        let pairs = rows.iter().zip(matched);
-        let found = pairs.filter(|(_, m)| *m).map(|(r, _)| r.string).collect();
-        (rows.len() as u64, found)
-    };
-    let shown = matched.iter().take(options.top.unwrap_or(usize::MAX));
-    let rows = shown.map(|object| found_string(heap, *object)).collect();
+    let top = options.top.unwrap_or(usize::MAX);
+    let (mut strings, mut matches, mut matched) = (0, 0, Vec::new());
+    for part in Part::of(parts_of_search(heap)?) {
+        let (count, found) = matching_strings(heap, pattern, &options.scope, part, control)?;
+        strings += count;
+        matches += found.len() as u64;
+        matched.extend(found);
+        matched.sort_unstable();
+        matched.truncate(top);
+    }
+    let rows = matched.into_iter().map(|o| found_string(heap, o)).collect();
     Ok(FoundStrings {
         pattern: pattern.as_str().to_owned(),
         set: options.scope.set(),
         rows,
-        matches: matched.len() as u64,
+        matches,
         strings,
     })
+}
+
+/// Bytes for each string during a search.
+const SEARCH_MEMORY: u64 = 56;
+
+/// The number of parts that a search in all strings is divided into by the memory limit.
+fn parts_of_search(heap: &Heap) -> Result<u64, HeapError> {
+    let fixed = ObjectSet::bytes(heap.len());
+    let strings = class_named(heap, "java.lang.String").map_or(0, |c| heap.class(c).objects);
+    heap.parts("the search in strings", fixed, strings * SEARCH_MEMORY)
+}
+
+/// The number of strings in a part, and those that match.
+fn matching_strings(
+    heap: &Heap,
+    pattern: &Regex,
+    scope: &Scope,
+    part: Part,
+    control: &Control<'_>,
+) -> Result<(u64, Vec<ObjIdx>), HeapError> {
+    let shape = StringShape::of(heap);
+    if shape.is_none() {
+        let all = strings_of(heap, scope).filter(|o| part.has(o.0));
+        let all: Vec<ObjIdx> = all.collect();
+        let mut matcher = Matcher::new(pattern);
+        let is_match = |o: &ObjIdx| is_match(heap, *o, &mut matcher);
+        return Ok((all.len() as u64, all.into_iter().filter(is_match).collect()));
+    }
+    let new = || StringPass::new(heap, shape, scope, Only::Part(part));
+    let rows = StringPass::finish(heap.walk_contents("strings", control, new)?);
+    let matched = matching(heap, &rows, pattern, control)?;
+    let pairs = rows.iter().zip(matched);
+    let found = pairs.filter(|(_, m)| *m).map(|(r, _)| r.string).collect();
+    Ok((rows.len() as u64, found))
+}
+
+fn is_match(heap: &Heap, string: ObjIdx, matcher: &mut Matcher) -> bool {
+    let data = heap.string_data(string);
+    data.is_some_and(|(element, coder, data)| matcher.is_match(element, coder, data))
 }
 
 fn found_string(heap: &Heap, object: ObjIdx) -> FoundString {
@@ -203,12 +279,13 @@ pub fn first(heap: &Heap, pattern: &Regex, options: &StringOptions, most: usize)
         matches: 0,
         strings: 0,
     };
+    let mut matcher = Matcher::new(pattern);
     for object in strings_of(heap, &options.scope).take(most) {
         if found.rows.len() >= top {
             break;
         }
         found.strings += 1;
-        if heap.string(object).is_some_and(|t| pattern.is_match(&t)) {
+        if is_match(heap, object, &mut matcher) {
             found.rows.push(found_string(heap, object));
         }
     }
@@ -232,12 +309,26 @@ pub fn duplicates(
     options: &StringOptions,
     control: &Control<'_>,
 ) -> Result<Duplicates, HeapError> {
-    duplicates_of(
-        heap,
-        &texts(heap, &options.scope, control)?,
-        options,
-        control,
-    )
+    let parts = parts_of_texts(heap)?;
+    let mut found = Groups::new(options.top);
+    let mut list = Vec::new();
+    for part in Part::of(parts) {
+        drop(std::mem::take(&mut list));
+        list = texts(heap, &options.scope, part, control)?;
+        found.add(heap, &list);
+    }
+    found.keep_largest();
+    if options.holders {
+        found.holders = vec![Vec::new(); found.rows.len()];
+        for part in Part::of(parts) {
+            if parts > 1 {
+                drop(std::mem::take(&mut list));
+                list = texts(heap, &options.scope, part, control)?;
+            }
+            found.add_holders(heap, &list, &options.scope, control)?;
+        }
+    }
+    Ok(found.answer(heap, &options.scope))
 }
 
 /// The bytes of each string: a shared array belongs to the first one.
@@ -253,74 +344,111 @@ pub(crate) fn owned_bytes<'a>(heap: &'a Heap, list: &'a [Text]) -> impl Iterator
     })
 }
 
-/// The texts that several strings have, and the number of texts, bytes and wasted bytes.
-fn copies_of(heap: &Heap, list: &[Text]) -> (Vec<Copies>, u64, u64, u64) {
-    // Sorted by hash; strings with the same hash stay in their order.
-    let mut sorted: Vec<(u64, usize, u64)> = list
-        .iter()
-        .zip(0..)
-        .zip(owned_bytes(heap, list))
-        .map(|((text, at), bytes)| (text.hash, at, bytes))
-        .collect();
-    sorted.sort_unstable();
-    let (mut distinct, mut all, mut wasted) = (0, 0, 0);
-    let mut rows = Vec::new();
-    for group in sorted.chunk_by(|a, b| a.0 == b.0) {
-        let (hash, first, one) = group[0];
-        let bytes = group.iter().map(|g| g.2).sum();
-        distinct += 1;
-        all += bytes;
-        wasted += bytes - one;
-        if group.len() > 1 {
-            rows.push(Copies {
-                hash,
-                first: list[first].string,
-                count: group.len() as u64,
-                bytes,
-                one,
-            });
-        }
-    }
-    (rows, distinct, all, wasted)
+/// Equal strings of one part after the other: all strings with the same text are in the same part.
+pub(crate) struct Groups {
+    /// The most rows.
+    top: usize,
+    strings: u64,
+    distinct: u64,
+    bytes: u64,
+    wasted: u64,
+    rows: Vec<Copies>,
+    omitted_rows: u64,
+    /// By row.
+    holders: Vec<Vec<Holder>>,
 }
 
-/// As [`duplicates`], for texts that are already known, by object.
-pub(crate) fn duplicates_of(
-    heap: &Heap,
-    list: &[Text],
-    options: &StringOptions,
-    control: &Control<'_>,
-) -> Result<Duplicates, HeapError> {
-    let (mut rows, distinct, bytes, wasted) = copies_of(heap, list);
-    rows.sort_unstable_by_key(|c| (Reverse(c.bytes - c.one), Reverse(c.count), c.first));
-    let keep = options.top.unwrap_or(usize::MAX).min(rows.len());
-    let omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
-    let holders = if options.holders {
-        let row_of: FxHashMap<u64, u32> = rows.iter().zip(0..).map(|(r, n)| (r.hash, n)).collect();
+impl Groups {
+    pub(crate) fn new(top: Option<usize>) -> Groups {
+        Groups {
+            top: top.unwrap_or(usize::MAX),
+            strings: 0,
+            distinct: 0,
+            bytes: 0,
+            wasted: 0,
+            rows: Vec::new(),
+            omitted_rows: 0,
+            holders: Vec::new(),
+        }
+    }
+
+    /// Adds the strings of a part, which are sorted by object.
+    pub(crate) fn add(&mut self, heap: &Heap, list: &[Text]) {
+        // Sorted by hash; strings with the same hash stay in their order.
+        let mut sorted: Vec<(u64, usize, u64)> = list
+            .iter()
+            .zip(0..)
+            .zip(owned_bytes(heap, list))
+            .map(|((text, at), bytes)| (text.hash, at, bytes))
+            .collect();
+        sorted.sort_unstable();
+        self.strings += list.len() as u64;
+        for group in sorted.chunk_by(|a, b| a.0 == b.0) {
+            let (hash, first, one) = group[0];
+            let bytes: u64 = group.iter().map(|g| g.2).sum();
+            self.distinct += 1;
+            self.bytes += bytes;
+            self.wasted += bytes - one;
+            if group.len() > 1 {
+                self.rows.push(Copies {
+                    hash,
+                    first: list[first].string,
+                    count: group.len() as u64,
+                    bytes,
+                    one,
+                });
+            }
+        }
+        drop(sorted);
+        self.keep_largest();
+    }
+
+    /// Sorts the rows and leaves out those beyond the most.
+    fn keep_largest(&mut self) {
+        let rows = &mut self.rows;
+        rows.sort_unstable_by_key(|c| (Reverse(c.bytes - c.one), Reverse(c.count), c.first));
+        let keep = self.top.min(rows.len());
+        self.omitted_rows += (rows.len() - keep) as u64;
+        rows.truncate(keep);
+        rows.shrink_to_fit();
+    }
+
+    /// Names the fields that hold the strings of a part.
+    fn add_holders(
+        &mut self,
+        heap: &Heap,
+        list: &[Text],
+        scope: &Scope,
+        control: &Control<'_>,
+    ) -> Result<(), HeapError> {
+        let rows = self.rows.iter().zip(0..);
+        let row_of: FxHashMap<u64, u32> = rows.map(|(r, n)| (r.hash, n)).collect();
         let of_rows = list.iter().zip(owned_bytes(heap, list));
         let wanted: Vec<(ObjIdx, u32, u64)> = of_rows
             .filter_map(|(t, bytes)| {
                 let row = *row_of.get(&t.hash)?;
-                let first = rows[row as usize].first == t.string;
+                let first = self.rows[row as usize].first == t.string;
                 Some((t.string, row, if first { 0 } else { bytes }))
             })
             .collect();
         let wanted = Wanted::new(heap, &wanted);
         let question = Question {
-            groups: rows.len(),
+            groups: self.rows.len(),
             keep: 5,
-            scope: &options.scope.of_holders(),
+            scope: &scope.of_holders(),
             owners: None,
         };
-        holders(heap, &wanted, &question, control)?
-    } else {
-        vec![Vec::new(); rows.len()]
-    };
-    let rows = rows
-        .into_iter()
-        .zip(holders)
-        .map(|(copies, holders)| {
+        let found = holders(heap, &wanted, &question, control)?;
+        for (all, found) in self.holders.iter_mut().zip(found) {
+            all.extend(found);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn answer(mut self, heap: &Heap, scope: &Scope) -> Duplicates {
+        self.holders.resize(self.rows.len(), Vec::new());
+        let rows = self.rows.into_iter().zip(self.holders);
+        let rows = rows.map(|(copies, holders)| {
             let text = heap.string_prefix(copies.first, MAX_VALUE + 1);
             Duplicate {
                 length: heap.string_length(copies.first).unwrap_or_default(),
@@ -331,15 +459,15 @@ pub(crate) fn duplicates_of(
                 holders,
                 example: Address(heap.id(copies.first)),
             }
-        })
-        .collect();
-    Ok(Duplicates {
-        set: options.scope.set(),
-        strings: list.len() as u64,
-        distinct,
-        bytes: Bytes(bytes),
-        wasted: Bytes(wasted),
-        rows,
-        omitted_rows,
-    })
+        });
+        Duplicates {
+            set: scope.set(),
+            strings: self.strings,
+            distinct: self.distinct,
+            bytes: Bytes(self.bytes),
+            wasted: Bytes(self.wasted),
+            rows: rows.collect(),
+            omitted_rows: self.omitted_rows,
+        }
+    }
 }

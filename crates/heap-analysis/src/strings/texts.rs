@@ -3,10 +3,10 @@
 
 use crate::objects::fields::class_named;
 use crate::sets::object_set::{ObjectSet, Place, chained, content_hash};
+use crate::sets::part::{Only, Part};
 use crate::sets::scope::Scope;
-use heap_graph::{
-    ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
-};
+use crate::strings::pattern::Matcher;
+use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView};
 use hprof::BasicType;
 use regex::Regex;
 
@@ -48,6 +48,8 @@ pub(crate) struct StringPass<'h> {
     columns: Columns<'h>,
     shape: Option<StringShape>,
     scope: &'h Scope,
+    /// The arrays whose strings are collected.
+    arrays: Only<'h>,
     rows: Vec<StringRow>,
 }
 
@@ -56,12 +58,14 @@ impl<'h> StringPass<'h> {
         heap: &'h Heap,
         shape: Option<StringShape>,
         scope: &'h Scope,
+        arrays: Only<'h>,
     ) -> StringPass<'h> {
         StringPass {
             heap,
             columns: heap.columns(),
             shape,
             scope,
+            arrays,
             rows: Vec::new(),
         }
     }
@@ -90,6 +94,7 @@ impl ContentVisitor for StringPass<'_> {
         let ids = self.heap.id_size();
         let array = shape.value.id(fields, ids);
         if let Some(array) = self.heap.find(array)
+            && self.arrays.has(array)
             && self.scope.has(&self.columns, object)
         {
             let coder = shape.coder.map_or(0, |c| c.bits(fields, ids) as i8);
@@ -125,20 +130,30 @@ const LATER: u64 = 1;
 const LONG: usize = 1 << 16;
 
 /// A visitor that hashes each array of bytes or chars, whether or not a string owns it: that is not known before the
-/// walk ends. Used in one walk with [`StringPass`].
-#[derive(Default)]
+/// walk ends. Used in one walk with [`StringPass`], or, for a part of the hashes, in a walk before that.
 pub(crate) struct HashPass {
+    part: Part,
     found: Vec<(ObjIdx, u64)>,
 }
 
+/// The arrays of bytes and chars with the hash of each.
+pub(crate) struct Hashes {
+    part: Part,
+    pub(crate) arrays: ObjectSet,
+    /// By number in the set.
+    hashes: Vec<u64>,
+}
+
 impl HashPass {
-    /// The strings whose arrays have data, in their order, with the hashes of their texts.
-    pub(crate) fn finish(
-        heap: &Heap,
-        passes: Vec<HashPass>,
-        rows: Vec<StringRow>,
-        control: &Control<'_>,
-    ) -> Result<Vec<Text>, HeapError> {
+    pub(crate) fn new(part: Part) -> HashPass {
+        HashPass {
+            part,
+            found: Vec::new(),
+        }
+    }
+
+    /// What all workers found.
+    pub(crate) fn finish(heap: &Heap, part: Part, passes: Vec<HashPass>) -> Hashes {
         let found = chained(passes.into_iter().map(|p| p.found));
         let arrays = ObjectSet::new(heap.len(), found.iter().map(|f| f.0));
         let mut hashes = vec![0; arrays.len()];
@@ -147,20 +162,38 @@ impl HashPass {
                 hashes[rank] = hash;
             }
         }
+        Hashes {
+            part,
+            arrays,
+            hashes,
+        }
+    }
+}
+
+impl Hashes {
+    /// The strings whose arrays have data, in their order, with the hashes of their texts.
+    pub(crate) fn texts(
+        mut self,
+        heap: &Heap,
+        rows: Vec<StringRow>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Text>, HeapError> {
         for row in &rows {
-            if let Some(rank) = arrays.rank(row.array).filter(|r| hashes[*r] == LATER) {
+            let rank = self.arrays.rank(row.array);
+            if let Some(rank) = rank.filter(|r| self.hashes[*r] == LATER) {
                 control.check()?;
                 if let ObjectView::PrimitiveArray { data, .. } = heap.object(row.array)? {
-                    hashes[rank] = hash_of_text(data);
+                    self.hashes[rank] = hash_of_text(data);
                 }
             }
         }
         let text = |row: StringRow| {
+            let hash = self.hashes[self.arrays.rank(row.array)?];
             let wide = u64::from(row.coder == 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            Some(Text {
+            self.part.has(hash).then_some(Text {
                 string: row.string,
                 array: row.array,
-                hash: hashes[arrays.rank(row.array)?] ^ wide,
+                hash: hash ^ wide,
             })
         };
         // Rows and texts have the same size, so the texts reuse the memory of the rows.
@@ -182,7 +215,9 @@ impl ContentVisitor for HashPass {
                 0..=LONG => hash_of_text(data),
                 _ => LATER,
             };
-            self.found.push((object, hash));
+            if hash == LATER || self.part.has(hash) {
+                self.found.push((object, hash));
+            }
         }
     }
 }
@@ -192,7 +227,7 @@ struct MatchPass<'a> {
     arrays: &'a ObjectSet,
     /// Per array of the set: whether a string reads it as UTF16.
     wide: &'a [bool],
-    pattern: Regex,
+    pattern: Matcher,
     found: Vec<usize>,
 }
 
@@ -203,8 +238,9 @@ impl ContentVisitor for MatchPass<'_> {
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
         if let Some(rank) = self.arrays.rank(object)
             && data.is_empty() == (len == 0)
-            && let Some(text) = string_text(element, Some(i8::from(self.wide[rank])), data)
-            && self.pattern.is_match(&text)
+            && self
+                .pattern
+                .is_match(element, Some(i8::from(self.wide[rank])), data)
         {
             self.found.push(rank);
         }
@@ -228,8 +264,7 @@ pub(crate) fn matching(
     let passes = heap.walk_contents("texts", control, || MatchPass {
         arrays: &arrays,
         wide: &wide,
-        // Each clone has its own scratch space, so that workers do not wait for each other.
-        pattern: pattern.clone(),
+        pattern: Matcher::new(pattern),
         found: Vec::new(),
     })?;
     let mut matched = vec![false; arrays.len()];

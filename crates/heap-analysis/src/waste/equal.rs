@@ -46,21 +46,44 @@ pub struct Equals {
     pub omitted_rows: u64,
 }
 
+/// The share of a memory limit for the sketch.
+const SHARE: u64 = 4;
+
 /// Bits for hashes that occurred once, and for those that occurred twice.
 pub(super) struct Sketch {
     once: Vec<AtomicU64>,
     twice: Vec<AtomicU64>,
+    /// Number of hashes that were marked again.
+    again: AtomicU64,
 }
 
 impl Sketch {
-    /// A sketch for `objects` objects: a byte of each plane per object.
-    pub(super) fn new(objects: u64) -> Sketch {
-        let words = (objects as usize / 8).next_power_of_two().max(16);
+    /// A sketch for `objects` objects: a byte of each plane per object, or less with a memory limit. A smaller sketch only
+    /// takes more objects for candidates.
+    pub(super) fn new(objects: u64, memory: Option<u64>) -> Sketch {
+        let words = (objects as usize / 8).next_power_of_two();
+        let words = match memory.map(|memory| (memory / SHARE / 16) as usize) {
+            Some(most) => words.min(most.max(1).next_power_of_two() / 2),
+            None => words,
+        };
+        let words = words.max(16);
         let plane = || (0..words).map(|_| AtomicU64::new(0)).collect();
         Sketch {
             once: plane(),
             twice: plane(),
+            again: AtomicU64::new(0),
         }
+    }
+
+    /// The most bytes of the lists of candidates and of the copies among them.
+    pub(super) fn list_bytes(&self) -> u64 {
+        let again = self.again.load(Ordering::Relaxed);
+        let twice = self.twice.iter();
+        let firsts: u64 = twice
+            .map(|w| u64::from(w.load(Ordering::Relaxed).count_ones()))
+            .sum();
+        (again + firsts) * size_of::<(u64, ObjIdx)>() as u64
+            + again * size_of::<(ObjIdx, u32, u64)>() as u64
     }
 
     fn place(&self, hash: u64) -> (usize, u64) {
@@ -72,12 +95,15 @@ impl Sketch {
     /// the processor does not wait for each of them in turn.
     pub(super) fn mark_all(&self, hashes: &mut Vec<u64>) {
         self.touch(&self.once, hashes.iter());
+        let mut again = 0;
         for hash in hashes.drain(..) {
             let (word, bit) = self.place(hash);
             if self.once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                 self.twice[word].fetch_or(bit, Ordering::Relaxed);
+                again += 1;
             }
         }
+        self.again.fetch_add(again, Ordering::Relaxed);
     }
 
     fn touch<'a>(&self, plane: &[AtomicU64], hashes: impl Iterator<Item = &'a u64>) {

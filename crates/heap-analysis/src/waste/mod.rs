@@ -4,7 +4,7 @@
 //!
 //! Three walks over the contents of the heap (contents; equal objects; their holders) plus one bit-set look-up per
 //! object. Memory: two bytes per object for the sketch of hashes, 16 to 40 bytes for each string, collection,
-//! reference and suspected copy.
+//! reference and suspected copy; a memory limit that is too small for that is refused.
 //!
 //! The kinds overlap (an array of zeros can be a copy of another one), so their sum is no total.
 
@@ -25,13 +25,14 @@ pub use native::{Buffer, BufferOrigin, NativeMemory};
 pub use references::{ReferenceRow, References, WeakMapRow, WeakMaps};
 pub use sites::WasteSite;
 
-use crate::collections::stats::{self as stats, Collections, FillPass, FindPass, Summing};
-use crate::collections::table::{CollectionTable, shapes};
+use crate::collections::stats::{self as stats, Collections, FillPass, Fills, FindPass, Summing};
+use crate::collections::table::{CollectionTable, Shape, shapes};
 use crate::sets::object_set::{Both, ObjectSet, chained, unzip};
+use crate::sets::part::{Only, Part};
 use crate::sets::scope::Scope;
 use crate::strings::holders::{Owners, Question, Wanted, holders};
 use crate::strings::texts::{HashPass, StringPass, StringShape};
-use crate::strings::{Duplicates, Holder, StringOptions, duplicates_of, shared_texts};
+use crate::strings::{Duplicates, Groups, Holder, memory_of_texts, shared_texts};
 use boxed_fields::{BoxedPass, FieldPlan};
 use census::Census;
 use equal::{EqualPass, Sketch};
@@ -122,6 +123,18 @@ pub struct Waste {
     pub native: NativeMemory,
 }
 
+/// What the memory limit is compared with.
+const WHAT: &str = "the search for waste";
+
+/// Bytes of what the first walk collects, without the sketch.
+fn memory_for(heap: &Heap, plan: &Plan, shapes: &[Option<Shape>]) -> u64 {
+    let classes = || heap.classes().iter();
+    let boxes = classes().zip(&plan.roles).filter(|c| c.1.boxed.is_some());
+    let boxes: u64 = boxes.map(|c| c.0.objects).sum();
+    let values = boxes * 2 * size_of::<(u64, ObjIdx)>() as u64;
+    stats::memory_for(heap, shapes) + memory_of_texts(heap) + values
+}
+
 /// Finds waste of all kinds.
 pub fn waste(
     heap: &Heap,
@@ -132,9 +145,11 @@ pub fn waste(
     let shapes = shapes(heap, &options.table);
     let shape = StringShape::of(heap);
     let plan = Plan::new(heap, &options.table);
-    let sketch = Sketch::new(heap.len());
+    heap.require_memory(WHAT, memory_for(heap, &plan, &shapes))?;
+    let sketch = Sketch::new(heap.len(), heap.memory());
     let walked = heap.walk_contents("objects", control, || {
-        let strings = Both(StringPass::new(heap, shape, scope), HashPass::default());
+        let strings = StringPass::new(heap, shape, scope, Only::Part(Part::ALL));
+        let strings = Both(strings, HashPass::new(Part::ALL));
         let collections = FindPass::new(heap, &shapes, scope);
         let census = Census::new(heap, &plan, &sketch, scope);
         Both(strings, Both(collections, census))
@@ -143,27 +158,31 @@ pub fn waste(
     let (found, census) = unzip(walked);
     let (strings, hashes) = unzip(strings);
     let texts = match shape {
-        Some(_) => HashPass::finish(heap, hashes, StringPass::finish(strings), control)?,
+        Some(_) => {
+            let hashes = HashPass::finish(heap, Part::ALL, hashes);
+            hashes.texts(heap, StringPass::finish(strings), control)?
+        }
         None => shared_texts(heap, scope),
     };
     let found = FindPass::finish(found);
     let census = Census::merge(heap, &plan, census);
 
+    heap.require_memory(WHAT, 2 * ObjectSet::bytes(heap.len()) + sketch.list_bytes())?;
     let string_arrays = ObjectSet::new(heap.len(), texts.iter().map(|t| t.array));
     let fills = stats::arrays_of(heap, &found);
+    let filled = Fills::new(&fills);
     let field_plan = FieldPlan::new(heap);
     let walked = heap.walk_contents("equal objects", control, || {
-        let fill = FillPass::new(heap, &fills);
+        let fill = FillPass::new(heap, &fills, &filled);
         let equal = EqualPass::new(heap, &plan, &sketch, &string_arrays, scope);
         let boxed = BoxedPass::new(heap, &plan, &field_plan, scope);
         Both(fill, Both(equal, boxed))
     })?;
-    let (filled, walked) = unzip(walked);
+    let (_, walked) = unzip(walked);
     let (equal, boxed) = unzip(walked);
     let boxed_fields = boxed_fields::sum(heap, &field_plan, boxed);
     let (arrays, objects) = equal::found(equal);
     drop((sketch, string_arrays));
-    let filled = FillPass::finish(filled, &fills);
     let mut sites = Sites::default();
     let summing = Summing::new(heap, &shapes, &found, &fills, &filled);
     let mut counts = CollectionCounts::default();
@@ -174,12 +193,9 @@ pub fn waste(
             sites.add_collection(heap, one);
         }
     });
-    let text_options = StringOptions {
-        scope: scope.clone(),
-        top: options.top,
-        holders: false,
-    };
-    let strings = duplicates_of(heap, &texts, &text_options, control)?;
+    let mut strings = Groups::new(options.top);
+    strings.add(heap, &texts);
+    let strings = strings.answer(heap, scope);
     let arrays = equal::groups(heap, arrays, options.top);
     let objects = equal::groups(heap, objects, options.top);
     let of_strings = match options.holders || options.sites {
@@ -252,8 +268,8 @@ fn who_holds(
     drop(copies);
     let mut classes = vec![None; fills.len()];
     for f in found {
-        if let Some(rank) = f.holds.and_then(|a| fills.rank(a)) {
-            classes[rank] = Some(f.class);
+        if let Some(rank) = f.holds().and_then(|a| fills.rank(a)) {
+            classes[rank] = Some(heap.class_of(f.object()));
         }
     }
     let question = Question {

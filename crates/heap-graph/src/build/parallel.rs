@@ -4,6 +4,7 @@ use crate::HeapError;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
+use std::thread;
 
 /// Runs `work` for every block, on `threads` threads, in any order. Each thread reuses a value of its own.
 pub(crate) fn blocks<S: Default>(
@@ -23,7 +24,10 @@ pub(crate) fn blocks<S: Default>(
         }
     };
     let done: io::Result<()> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(count)).map(|_| scope.spawn(run)).collect();
+        // Where the system starts no further thread, this one computes all blocks.
+        let others = (1..threads.min(count))
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, run).ok());
+        let others: Vec<_> = others.collect();
         let mine = run();
         others.into_iter().fold(mine, |all, other| {
             all.and(
