@@ -4,8 +4,8 @@ use crate::cell::Cut;
 use crate::error::QueryError;
 use heap_graph::{Control, HeapError, Progress};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The limits of a query.
@@ -54,6 +54,8 @@ pub(crate) struct Stop {
     led: AtomicBool,
     /// Whether a part of the query has ended early; it may produce no row after that.
     has_stopped: AtomicBool,
+    /// The error of a table, of which SQLite passes on only the text.
+    fault: Mutex<Option<HeapError>>,
 }
 
 impl Stop {
@@ -65,7 +67,19 @@ impl Stop {
             watch: limits.watch.clone(),
             led: AtomicBool::new(false),
             has_stopped: AtomicBool::new(false),
+            fault: Mutex::default(),
         }
+    }
+
+    /// Keeps the error that ends the query.
+    pub(crate) fn keep_fault(&self, error: HeapError) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// The error that ended the query.
+    pub(crate) fn take_fault(&self) -> Option<HeapError> {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.take()
     }
 
     /// Why the query must end now, if it must. A caller that gets a reason must end early.

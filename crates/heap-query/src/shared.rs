@@ -1,6 +1,7 @@
 //! State that all dialects share: the heap, the running query's limits, and tables that are built once per session
 //! because building them takes a pass over the heap.
 
+use crate::by_class::{ByClass, ByClassReader};
 use crate::error::QueryError;
 use crate::limits::{Lead, Stop};
 use heap_analysis::sets::set::similar_class;
@@ -49,33 +50,6 @@ pub(crate) struct Cache {
     distances: OnceLock<Arc<Vec<u32>>>,
 }
 
-/// All objects ordered by class.
-pub(crate) struct ByClass {
-    starts: Vec<u64>,
-    objects: Vec<u32>,
-    wide: Vec<u64>,
-}
-
-impl ByClass {
-    /// The positions of the objects of a class.
-    pub(crate) fn range(&self, class: ClassIdx) -> std::ops::Range<u64> {
-        self.starts[class.0 as usize]..self.starts[class.0 as usize + 1]
-    }
-
-    /// All objects.
-    pub(crate) fn len(&self) -> u64 {
-        self.objects.len().max(self.wide.len()) as u64
-    }
-
-    /// The object at a position.
-    pub(crate) fn get(&self, at: u64) -> ObjIdx {
-        match self.objects.get(at as usize) {
-            Some(object) => ObjIdx(u64::from(*object)),
-            None => ObjIdx(self.wide.get(at as usize).copied().unwrap_or(0)),
-        }
-    }
-}
-
 /// Sums over dominator subtrees.
 pub(crate) struct Tree {
     /// Objects in the subtree, the object itself included; 0 for unreachable objects.
@@ -83,6 +57,11 @@ pub(crate) struct Tree {
     /// Dominators above the object; 0 for children of the virtual root.
     pub(crate) depths: Vec<u32>,
 }
+
+/// Bytes for each object while counts and depths are computed.
+const TREE_MEMORY: u64 = 20;
+/// Bytes for each object while distances are computed: its distance, and its place in two lists.
+const DISTANCE_MEMORY: u64 = 20;
 
 /// Objects per block of a scan.
 pub(crate) const BLOCK: usize = 4096;
@@ -207,12 +186,14 @@ impl Env {
             let found = of_classes(self, one, 0..self.heap.len());
             return Ok(Box::new(found.filter(visible).map(Ok)));
         }
-        let by_class = self.by_class()?;
+        let mut by_class = ByClassReader::new(self)?;
         let ranges: Vec<_> = classes.iter().map(|c| by_class.range(*c)).collect();
         let all = ranges.into_iter().flatten();
-        Ok(Box::new(
-            all.map(move |at| by_class.get(at)).filter(visible).map(Ok),
-        ))
+        let found = all.map(move |at| by_class.get(at));
+        Ok(Box::new(found.filter(move |found| match found {
+            Ok(object) => visible(object),
+            Err(_) => true,
+        })))
     }
 
     /// Whether OQL includes an object: reachable ones, and the class objects of reachable objects, because objects of
@@ -256,44 +237,14 @@ impl Env {
         if let Some(made) = self.cache.by_class.get() {
             return Ok(made.clone());
         }
-        let heap = &self.heap;
-        let mut starts = vec![0u64; heap.classes().len() + 2];
-        self.each_class_block(|_, classes| {
-            for class in classes {
-                starts[class.0 as usize + 2] += 1;
-            }
-        })?;
-        for n in 1..starts.len() {
-            starts[n] += starts[n - 1];
-        }
-        let narrow = heap.len() <= u64::from(u32::MAX);
-        let (mut objects, mut wide) = (Vec::new(), Vec::new());
-        if narrow {
-            objects.resize(heap.len() as usize, 0u32);
-        } else {
-            wide.resize(heap.len() as usize, 0u64);
-        }
-        self.each_class_block(|first, classes| {
-            for (n, class) in (first..).zip(classes) {
-                let at = &mut starts[class.0 as usize + 1];
-                if narrow {
-                    objects[*at as usize] = n as u32;
-                } else {
-                    wide[*at as usize] = n;
-                }
-                *at += 1;
-            }
-        })?;
-        starts.pop();
-        let made = Arc::new(ByClass {
-            starts,
-            objects,
-            wide,
-        });
+        let made = Arc::new(ByClass::new(self)?);
         Ok(self.cache.by_class.get_or_init(|| made).clone())
     }
 
-    fn each_class_block(&self, mut work: impl FnMut(u64, &[ClassIdx])) -> Result<(), QueryError> {
+    pub(crate) fn each_class_block(
+        &self,
+        mut work: impl FnMut(u64, &[ClassIdx]),
+    ) -> Result<(), QueryError> {
         let mut block = vec![ClassIdx(0); BLOCK];
         let mut first = 0;
         loop {
@@ -313,6 +264,7 @@ impl Env {
             return Ok(made.clone());
         }
         let heap = &self.heap;
+        heap.require_memory("the depth in the dominator tree", heap.len() * TREE_MEMORY)?;
         let mut order: Vec<u64> = heap.dominated(None).map(|o| o.0).collect();
         order.retain(|o| *o < heap.len());
         let mut depths = vec![0u32; heap.len() as usize];
@@ -353,6 +305,7 @@ impl Env {
             return Ok(made.clone());
         }
         let heap = &self.heap;
+        heap.require_memory("the distance from the roots", heap.len() * DISTANCE_MEMORY)?;
         let mut distances = vec![NO_DISTANCE; heap.len() as usize];
         let mut near: Vec<ObjIdx> = Vec::new();
         for root in heap.roots() {

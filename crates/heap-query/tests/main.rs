@@ -1,5 +1,6 @@
 //! The integration tests of `heap-query` as one program, so that it is linked once.
 
+mod budget;
 mod common;
 mod jhat;
 mod jhat_help;

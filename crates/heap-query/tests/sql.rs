@@ -297,6 +297,10 @@ fn functions_say_what_is_known_of_a_small_heap() {
             "monday | 3 | 3",
         ),
         (
+            "select length(1.0), length(1e20), length(-2.5), length(100)",
+            "3 | 7 | 4 | 3",
+        ),
+        (
             "select to_string(id), class_of(id) from strings",
             "monday | java.lang.String",
         ),

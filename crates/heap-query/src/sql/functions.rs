@@ -331,8 +331,10 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
             _ => SqlValue::Null,
         })
     })?;
-    // `length` of an array has the meaning of the MAT Calcite dialect; `length` of a text that of SQL.
+    // `length` of an array has the meaning of the MAT Calcite dialect; `length` of anything else that of SQL.
     let sized = env.clone();
+    // A number has the length of its text, which only SQLite writes as SQLite does.
+    let plain = Connection::open_in_memory()?;
     db.create_scalar_function("length", 1, flags, move |context| {
         let array = match context.get_raw(0) {
             ValueRef::Text(text) if text.starts_with(b"0x") => object_of(&sized, context, 0),
@@ -347,7 +349,10 @@ pub(crate) fn register(db: &Connection, env: &Env) -> Result<()> {
                 SqlValue::Integer(String::from_utf8_lossy(text).chars().count() as i64)
             }
             (None, ValueRef::Integer(n)) => SqlValue::Integer(n.to_string().len() as i64),
-            (None, ValueRef::Real(n)) => SqlValue::Integer(n.to_string().len() as i64),
+            (None, ValueRef::Real(n)) => {
+                let mut length = plain.prepare_cached("select length(?1)")?;
+                length.query_row([n], |row| row.get(0))?
+            }
         })
     })?;
     db.create_scalar_function("regexp", 2, flags, |context| {

@@ -1,7 +1,7 @@
 //! SQL: SQLite's parser and executor over virtual tables that read the index. Filters on ids,
 //! classes and sizes, the order by retained size, and grouping by class are done by the tables.
 //!
-//! In reading order: `table` (the interface of a table), `objects`, `references`, `classes`, `listed` and `tables`,
+//! In reading order: `table` (the interface of a table), `objects` and `largest` (an order of theirs), `references`, `classes`, `listed` and `tables`,
 //! `class_table`, `functions`, `answers` (results of analyses), `views` (names of other tools), `rewrite` (class names
 //! in the text), and `raw` (the bridge to SQLite).
 
@@ -9,6 +9,7 @@ mod answers;
 mod class_table;
 mod classes;
 mod functions;
+mod largest;
 mod listed;
 mod objects;
 mod raw;
@@ -310,6 +311,9 @@ fn is_of_the_machine(code: ErrorCode) -> bool {
 fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> QueryError {
     if let Some(cut) = env.stop.reason() {
         return QueryError::Stopped(cut);
+    }
+    if let Some(error) = env.stop.take_fault() {
+        return QueryError::Heap(error);
     }
     match error {
         Error::SqlInputError { msg, offset, .. } => {

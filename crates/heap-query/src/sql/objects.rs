@@ -1,17 +1,17 @@
 //! The table `objects`: every object of the dump, read directly from the columns of the index.
 
+use super::largest::Largest;
 use super::table::{
     ColumnDef, Constraint, Cost, Op, Operand, Order, Out, Rows, Scan, Source, columns,
 };
+use crate::by_class::ByClassReader;
 use crate::describe::{kind_name, readable};
 use crate::error::QueryError;
 use crate::limits::Lead;
-use crate::shared::{BLOCK, ByClass, Env, NO_DISTANCE};
+use crate::shared::{BLOCK, Env, NO_DISTANCE};
 use heap_graph::{ClassIdx, Dominator, ObjIdx};
 use hprof::{Bytes, ObjectId};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const ID: usize = 0;
@@ -125,7 +125,10 @@ fn walk_of(env: &Env, scan: &Scan, filter: &Filter) -> Result<Walk, QueryError> 
     let floor = floor.filter_map(least).max();
     let free = scan.order.is_none();
     if scan.order == Some(Order::Descending(RETAINED)) || free && floor.is_some_and(|f| f > 0) {
-        return Ok(Walk::Largest(Box::new(Largest::new(floor.unwrap_or(0)))));
+        return Ok(Walk::Largest(Box::new(Largest::new(
+            env,
+            floor.unwrap_or(0),
+        ))));
     }
     // One scan of a class is cheaper than ordering all objects by class; several scans are more expensive.
     if let Some(class) = filter.only_class()
@@ -316,7 +319,7 @@ impl Blocks {
 /// The objects of classes, by the name of the class.
 struct Classes {
     lead: Lead,
-    by_class: Arc<ByClass>,
+    by_class: ByClassReader,
     /// Classes by name, the next one last.
     left: Vec<ClassIdx>,
     class: ClassIdx,
@@ -330,7 +333,7 @@ impl Classes {
         left.sort_by_key(|c| (Reverse(&env.heap.class(*c).name), Reverse(*c)));
         Ok(Classes {
             lead: env.lead("objects"),
-            by_class: env.by_class()?,
+            by_class: ByClassReader::new(env)?,
             left,
             class: ClassIdx(0),
             range: 0..0,
@@ -338,7 +341,7 @@ impl Classes {
         })
     }
 
-    fn next(&mut self, filter: &Filter, here: &mut Here) -> bool {
+    fn next(&mut self, filter: &Filter, here: &mut Here) -> Result<bool, QueryError> {
         loop {
             if let Some(at) = self.range.next() {
                 self.seen += 1;
@@ -346,83 +349,20 @@ impl Classes {
                     self.lead.report(self.seen, self.by_class.len());
                 }
                 *here = Here {
-                    object: self.by_class.get(at).0,
+                    object: self.by_class.get(at)?.0,
                     class: Some(self.class),
                     ..Here::default()
                 };
-                return true;
+                return Ok(true);
             }
             let Some(class) = self.left.pop() else {
-                return false;
+                return Ok(false);
             };
             if filter.admits_class(class) {
                 self.class = class;
                 self.range = self.by_class.range(class);
             }
         }
-    }
-}
-
-/// Objects by retained size, largest first. An object that another one dominates retains no more than that one, so the
-/// dominator tree gives this order without a sort, and a lower bound prunes it.
-struct Largest {
-    floor: u64,
-    /// The number of children of the virtual root that were taken, largest first.
-    taken: u64,
-    queue: BinaryHeap<(u64, Reverse<u64>)>,
-    /// Where the search for unreachable objects continues; they retain nothing and come last.
-    rest: u64,
-}
-
-impl Largest {
-    fn new(floor: u64) -> Largest {
-        Largest {
-            floor,
-            taken: 0,
-            queue: BinaryHeap::new(),
-            rest: 0,
-        }
-    }
-
-    fn next(&mut self, env: &Env, here: &mut Here) -> Option<()> {
-        let heap = &env.heap;
-        let top = heap.top_level(self.taken);
-        let top = top.map(|o| (heap.retained(o).0, Reverse(o.0)));
-        let best = match (top, self.queue.peek()) {
-            (Some(top), queued) if queued.is_none_or(|q| *q <= top) => {
-                self.taken += 1;
-                Some(top)
-            }
-            _ => self.queue.pop(),
-        };
-        let Some((retained, Reverse(object))) = best else {
-            if self.floor > 0 {
-                return None;
-            }
-            let unreachable = |n: &u64| !heap.is_reachable(ObjIdx(*n));
-            let object = (self.rest..heap.len()).find(unreachable)?;
-            self.rest = object + 1;
-            *here = Here {
-                object,
-                retained: Some(Bytes(0)),
-                ..Here::default()
-            };
-            return Some(());
-        };
-        if retained < self.floor {
-            return None;
-        }
-        let children = heap.dominated_retained(ObjIdx(object));
-        let children = children.map(|(child, bytes)| (bytes.0, Reverse(child.0)));
-        let children = children.filter(|c| c.0 >= self.floor);
-        // Thousands at once: as a heap of their own that is merged, each costs one step.
-        self.queue.append(&mut children.collect());
-        *here = Here {
-            object,
-            retained: Some(Bytes(retained)),
-            ..Here::default()
-        };
-        Some(())
     }
 }
 
@@ -473,8 +413,17 @@ impl Rows for ObjectRows {
                     found.is_some()
                 }
                 Walk::Blocks(blocks) => return blocks.next(&self.env, &self.filter, here),
-                Walk::Classes(classes) => classes.next(&self.filter, here),
-                Walk::Largest(largest) => largest.next(&self.env, here).is_some(),
+                Walk::Classes(classes) => classes.next(&self.filter, here)?,
+                Walk::Largest(largest) => {
+                    let found = largest.next(&self.env);
+                    let (retained, object) = found.unwrap_or_default();
+                    *here = Here {
+                        object,
+                        retained: Some(Bytes(retained)),
+                        ..Here::default()
+                    };
+                    found.is_some()
+                }
             };
             if !found || self.admits_rest() {
                 return Ok(found);

@@ -8,6 +8,7 @@
 use super::table::{Constraint, Op, Operand, Order, Out, Rows, Scan, Source};
 use crate::error::QueryError;
 use crate::shared::Env;
+use heap_graph::HeapError;
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::{
     Context, DistinctMode, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig,
@@ -198,8 +199,13 @@ struct Cursor<'vtab> {
     phantom: PhantomData<&'vtab HeapTable>,
 }
 
-fn failed(error: QueryError) -> Error {
-    Error::ModuleError(error.to_string())
+/// A failure of a table. SQLite passes on its text; too little memory is no fault of the query, so it is kept.
+fn failed(env: &Env, error: QueryError) -> Error {
+    let text = error.to_string();
+    if let QueryError::Heap(error @ HeapError::Memory { .. }) = error {
+        env.stop.keep_fault(error);
+    }
+    Error::ModuleError(text)
 }
 
 /// Parses what `best_index` wrote; the values of the comparisons are not known yet.
@@ -265,7 +271,11 @@ unsafe impl VTabCursor for Cursor<'_> {
                 // The previous scan must have ended before the next one begins.
                 *rows = None;
                 let scan = self.scan.clone();
-                *rows = Some(self.source.open(&self.env, scan).map_err(failed)?);
+                *rows = Some(
+                    self.source
+                        .open(&self.env, scan)
+                        .map_err(|e| failed(&self.env, e))?,
+                );
             }
         }
         (self.row, self.ended) = (0, false);
@@ -275,7 +285,7 @@ unsafe impl VTabCursor for Cursor<'_> {
     fn next(&mut self) -> Result<()> {
         self.row += 1;
         if let Some(rows) = &mut self.rows {
-            self.ended = !rows.advance().map_err(failed)?;
+            self.ended = !rows.advance().map_err(|e| failed(&self.env, e))?;
             if self.ended && !rows.repeats() {
                 self.rows = None;
             }
@@ -293,7 +303,8 @@ unsafe impl VTabCursor for Cursor<'_> {
             result: Ok(()),
         };
         if let (Some(rows), Ok(column)) = (&self.rows, usize::try_from(column)) {
-            rows.column(column, &mut out).map_err(failed)?;
+            rows.column(column, &mut out)
+                .map_err(|e| failed(&self.env, e))?;
         }
         out.result
     }

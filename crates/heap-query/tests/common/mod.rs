@@ -47,6 +47,17 @@ pub(crate) fn session_of(bytes: &[u8], layout: LayoutModel) -> Session {
     open(file.path(), layout)
 }
 
+/// Rows of a query about a heap that is opened with these options.
+pub(crate) fn run_with(
+    path: &std::path::Path,
+    options: &Options,
+    query: &str,
+) -> Result<Vec<Vec<Cell>>, QueryError> {
+    let heap = Heap::open(path, options, &Control::quiet()).expect("a readable dump");
+    let session = Session::open(Arc::new(heap));
+    Ok(session.run(query, None, &Limits::default())?.rows)
+}
+
 /// Rows of a query that must have an answer.
 pub(crate) fn rows(session: &Session, text: &str) -> Vec<Vec<Cell>> {
     match session.run(text, None, &Limits::default()) {
