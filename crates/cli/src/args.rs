@@ -61,7 +61,7 @@ pub struct Global {
     #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue,
         value_parser = parse_flag)]
     pub no_index: bool,
-    /// Memory limit of indexing, such as 2G [default: most of what is free]
+    /// Memory limit, such as 2G [default: for indexing most of what is free]
     #[arg(long, global = true, env = "TENURE_MAX_MEMORY", hide_env = true, value_name = "SIZE",
         value_parser = parse_size)]
     pub max_memory: Option<u64>,
@@ -233,11 +233,25 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     Ok((value * (1u64 << shift) as f64) as u64)
 }
 
+/// `--limit` with an error that states what it may be, also for a negative number, which is an option to clap.
+fn with_clear_limit(arg: clap::Arg) -> clap::Arg {
+    match arg.get_long() {
+        Some("limit") => arg.allow_negative_numbers(true).value_parser(parse_limit),
+        _ => arg,
+    }
+}
+
+fn parse_limit(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "expected a number of rows, 0 for all".to_owned())
+}
+
 /// Reads a command line whose command is named.
 ///
 /// # Errors
 /// What the user typed wrong, as clap prints it; requested help is an error, too.
 pub fn parse(command: clap::Command, args: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let command = command.mut_subcommands(|command| command.mut_args(with_clear_limit));
     let parsed = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&parsed)?;
     cli.global.choose_form(&parsed)?;

@@ -10,7 +10,7 @@ use report::escape::shell;
 use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
 use serde::Serialize;
 use server::kept::{Kept, KeptAnswers};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
@@ -325,6 +325,11 @@ impl Session {
             ("next", vec![Span::Value(text)])
         });
         self.say_doc(&Doc::new().facts(lines.collect()))
+    }
+
+    /// Standard output, for data that is written in pieces.
+    pub(crate) fn writer(&self) -> RefMut<'_, Stdout> {
+        self.out.borrow_mut()
     }
 
     /// Writes data to standard output.

@@ -95,6 +95,22 @@ fn a_class_that_the_dump_does_not_have_is_named_with_a_similar_one() {
 }
 
 #[test]
+fn a_limit_that_is_no_number_of_rows_is_refused_by_name() {
+    let folder = folder(&dump());
+    for command in ["top", "query", "strings"] {
+        for limit in ["-1", "many"] {
+            let output = tenure(folder.path(), &[command, "heap.hprof", "-n", limit]);
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{printed}");
+            assert!(
+                printed.contains("expected a number of rows, 0 for all"),
+                "{printed}"
+            );
+        }
+    }
+}
+
+#[test]
 fn limits_and_lists() {
     let folder = folder(&dump());
     let ask = |args: &[&str]| stdout(folder.path(), &[&["query", "a.hprof"], args].concat());

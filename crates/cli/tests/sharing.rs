@@ -564,3 +564,20 @@ fn a_part_without_objects_is_not_written() {
     assert!(printed.contains("has an object"), "{printed}");
     assert!(!at.join("part.hprof").exists());
 }
+
+#[test]
+fn objects_of_one_id_are_all_written() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    // The heap twice: each id occurs again.
+    let good = texts().0;
+    let heap = hprof_heap(&good).expect("a heap dump");
+    let end = heap + 9 + hprof_records(&good)[0].len();
+    let twice = [&good[..end], &good[heap..]].concat();
+    fs::write(at.join("twice"), &twice).expect("the dump");
+    run(at, &["convert", "twice", "-o", "same.hprof"], 0);
+    assert!(fs::read(at.join("same.hprof")).expect("the dump") == twice);
+    run(at, &["redact", "twice", "out.hprof"], 0);
+    let out = fs::read(at.join("out.hprof")).expect("the dump");
+    assert_eq!(hprof_records(&out).len(), hprof_records(&twice).len());
+}

@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180): quotes only where needed, lines that end with CRLF. Names in a dump may be
 //! hostile, so no text contains anything that a terminal or a spreadsheet would interpret. A line break in a text stays
-//! one, in quotes: with an escape, two different texts would be the same field.
+//! one, in quotes. Different texts are different fields: a backslash begins an escape, so that one in a text is doubled.
 
 use crate::escape::visible;
 use heap_query::Cell;
@@ -24,15 +24,23 @@ pub fn row(cells: &[Cell]) -> String {
     line(cells.iter().map(Cell::to_string))
 }
 
-/// One field. A text that a spreadsheet would interpret as a formula is prefixed with an apostrophe; numbers may begin
-/// with a sign.
+/// One field. A text that a spreadsheet would interpret as a formula is prefixed with an apostrophe, and so is one that
+/// begins like such a field; numbers may begin with a sign.
 pub(crate) fn push_field(text: &str, out: &mut String) {
-    push(text, with_line_breaks(text), out);
+    push(text, with_line_breaks(&doubled(text)), out);
+}
+
+/// The text with its backslashes doubled.
+fn doubled(text: &str) -> Cow<'_, str> {
+    match text.contains('\\') {
+        true => Cow::Owned(text.replace('\\', r"\\")),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// The same for a reader of one row per line: a line break is written as `\n`.
 pub(crate) fn push_one_line(text: &str, out: &mut String) {
-    push(text, visible(text), out);
+    push(text, visible(&doubled(text)), out);
 }
 
 /// The text with line breaks, and all else that must not act made visible. A carriage return is part of a line break
@@ -55,8 +63,9 @@ fn with_line_breaks(text: &str) -> Cow<'_, str> {
 }
 
 fn push(original: &str, text: Cow<'_, str>, out: &mut String) {
+    let first = original.trim_start_matches('\'');
     let formula =
-        original.starts_with(['=', '+', '-', '@', '\t', '\r']) && original.parse::<f64>().is_err();
+        first.starts_with(['=', '+', '-', '@', '\t', '\r']) && original.parse::<f64>().is_err();
     if formula || text.contains([',', '"', '\n']) {
         out.push('"');
         if formula {
@@ -92,11 +101,13 @@ mod tests {
 
     #[test]
     fn different_texts_are_different_fields() {
-        let texts = ["a\nb", "a\\nb", "a\r\nb", "a\rb", "\n=1", "a\n"];
+        let texts = ["a\nb", "a\\nb", "a\r\nb", "a\rb", "a\\rb", "\n=1", "a\n"];
         assert_eq!(
             line(texts),
-            "\"a\nb\",a\\nb,\"a\r\nb\",a\\rb,\"\n=1\",\"a\n\"\r\n"
+            "\"a\nb\",a\\\\nb,\"a\r\nb\",a\\rb,a\\\\rb,\"\n=1\",\"a\n\"\r\n"
         );
+        let fields = r#""'=1","QQ=1",-1,"QQ-1",'a"#.replace('Q', "'");
+        assert_eq!(line(["=1", "'=1", "-1", "'-1", "'a"]), fields + "\r\n");
         let mut out = String::new();
         push_one_line("a\nb", &mut out);
         assert_eq!(out, "a\\nb");

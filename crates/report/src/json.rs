@@ -61,6 +61,46 @@ pub fn write<T: Say>(
     write_value(out, &envelope)
 }
 
+/// Writes an answer as [`write`] does, with the elements of its list `rows` from elsewhere: the answer has none. They were
+/// formatted by [`push_element`].
+pub fn write_with_rows<T: Say>(
+    out: &mut dyn io::Write,
+    answer: &T,
+    provenance: &Provenance,
+    rows: &mut dyn io::Read,
+) -> io::Result<()> {
+    // At the beginning of a line, with this indent, so that no text of the answer can be like it.
+    const EMPTY: &[u8] = b"\n \"rows\": []";
+    let mut text = Vec::new();
+    write(&mut text, answer, provenance)?;
+    let found = text.windows(EMPTY.len()).position(|part| part == EMPTY);
+    let at = found.ok_or_else(|| io::Error::other("the answer has rows of its own"))?;
+    let (before, after) = text.split_at(at + EMPTY.len() - 1);
+    out.write_all(before)?;
+    if io::copy(rows, out)? > 0 {
+        out.write_all(b"\n ")?;
+    }
+    out.write_all(after)
+}
+
+/// Writes an element of the list `rows` of an answer.
+pub fn push_element(
+    out: &mut dyn io::Write,
+    value: &impl Serialize,
+    is_first: bool,
+) -> io::Result<()> {
+    let mut text = Vec::new();
+    write_value(&mut text, value)?;
+    let lines = text.trim_ascii_end().split(|byte| *byte == b'\n');
+    for (n, line) in lines.enumerate() {
+        let comma: &[u8] = if n == 0 && !is_first { b"," } else { b"" };
+        out.write_all(comma)?;
+        out.write_all(b"\n  ")?;
+        out.write_all(line)?;
+    }
+    Ok(())
+}
+
 /// Writes any value the same way, without an envelope.
 pub fn write_value(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
     let formatter = Harmless(PrettyFormatter::with_indent(b" "));
@@ -158,5 +198,38 @@ mod tests {
         );
         let back: String = serde_json::from_slice(&out).unwrap();
         assert_eq!(back, text);
+    }
+
+    #[test]
+    fn rows_from_elsewhere_are_those_of_the_answer() {
+        use heap_query::{Cell, Lang, Table};
+        let text = |text: &str| Cell::Text(text.into());
+        let lists = vec![
+            vec![],
+            vec![vec![Cell::Int(1), Cell::Null]],
+            vec![
+                vec![text("a\n \"rows\": []"), text("b")],
+                vec![],
+                vec![Cell::Real(0.5)],
+            ],
+        ];
+        for rows in lists {
+            let mut table = Table {
+                lang: Lang::Sql,
+                columns: vec!["\n \"rows\": []".to_owned(), "b".to_owned()],
+                object_columns: vec![1],
+                rows,
+                cut: None,
+                notes: vec!["note".to_owned()],
+            };
+            let (mut whole, mut pieces, mut joined) = (Vec::new(), Vec::new(), Vec::new());
+            let provenance = Provenance::default();
+            write(&mut whole, &table, &provenance).unwrap();
+            for (n, row) in table.rows.drain(..).enumerate() {
+                push_element(&mut pieces, &row, n == 0).unwrap();
+            }
+            write_with_rows(&mut joined, &table, &provenance, &mut pieces.as_slice()).unwrap();
+            assert_eq!(String::from_utf8(joined), String::from_utf8(whole));
+        }
     }
 }

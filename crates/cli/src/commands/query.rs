@@ -8,13 +8,14 @@ use crate::output::note;
 use crate::progress::Meter;
 use crate::session::Session;
 use clap::ValueEnum;
-use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session as Queries, Sink, Watch};
-use report::Provenance;
+use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session as Queries, Sink, Table, Watch};
 use report::say::{Tables, cut_text};
-use std::io::{IsTerminal, Read};
+use report::{Provenance, json};
+use std::io::{self, BufWriter, IsTerminal, Read, Seek};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::SpooledTempFile;
 
 /// Query the heap in SQL, MAT's OQL or jhat's OQL
 #[derive(Debug, clap::Args)]
@@ -127,32 +128,20 @@ impl Args {
             let table = queries.explain(&text, lang, &limits).map_err(fault)?;
             return session.answer(&table, heap.summary());
         }
-        let (exit, cut, rows) = if session.global.csv {
-            let mut lines = Lines {
-                session,
-                rows: 0,
-                notes: Vec::new(),
-                failed: None,
-            };
-            let result = queries.each(&text, lang, &limits, &mut lines);
+        let (exit, cut) = if session.is_data() {
+            let provenance = Provenance::of(heap.summary());
+            let mut rows = Rows::new(session);
+            let result = queries.each(&text, lang, &limits, &mut rows);
             meter.clear();
-            let (_, cut) = result.map_err(fault)?;
-            if let Some(error) = lines.failed {
-                return Err(error.into());
-            }
-            lines.notes.iter().for_each(|text| note(text));
-            let exit = session.finish(&Provenance::of(heap.summary()));
-            (exit, cut, lines.rows)
+            let (lang, cut) = result.map_err(fault)?;
+            rows.finish(lang, cut, &provenance)?;
+            (session.finish(&provenance), cut)
         } else {
             let result = queries.run(&text, lang, &limits);
             meter.clear();
             let table = result.map_err(fault)?;
-            let exit = session.answer(&table, heap.summary())?;
-            (exit, table.cut, table.rows.len() as u64)
+            (session.answer(&table, heap.summary())?, table.cut)
         };
-        if let Some(cut) = cut.filter(|_| session.global.csv) {
-            note(&cut_text(cut, rows));
-        }
         Ok(match cut {
             Some(Cut::Time | Cut::Cancelled) => Exit::Partial,
             _ => exit,
@@ -173,33 +162,91 @@ pub(super) fn fault(error: QueryError) -> anyhow::Error {
     Usage(error.to_string()).into()
 }
 
-/// Rows on their way to standard output.
-struct Lines<'a> {
+/// Rows that are not all in memory: those of CSV on their way to standard output, those of JSON in a temporary file,
+/// because what precedes them depends on all of them.
+struct Rows<'a> {
     session: &'a Session,
+    json: Option<BufWriter<SpooledTempFile>>,
+    columns: Vec<String>,
+    /// By column: whether a row has an object there.
+    holds_object: Vec<bool>,
     rows: u64,
     notes: Vec<String>,
-    failed: Option<std::io::Error>,
+    failed: Option<io::Error>,
 }
 
-impl Lines<'_> {
-    fn write(&mut self, line: &str) -> bool {
-        match self.session.write(line.as_bytes()) {
-            Ok(()) => true,
-            Err(error) => {
-                self.failed = Some(error);
-                false
-            }
+/// Bytes of the rows of JSON that stay in memory.
+const IN_MEMORY: usize = 1 << 20;
+
+impl<'a> Rows<'a> {
+    fn new(session: &'a Session) -> Rows<'a> {
+        let json = session.global.json;
+        Rows {
+            session,
+            json: json.then(|| BufWriter::new(SpooledTempFile::new(IN_MEMORY))),
+            columns: Vec::new(),
+            holds_object: Vec::new(),
+            rows: 0,
+            notes: Vec::new(),
+            failed: None,
         }
+    }
+
+    fn keep(&mut self, done: io::Result<()>) -> bool {
+        self.failed = done.err();
+        self.failed.is_none()
+    }
+
+    /// Writes what follows the rows, and with JSON all.
+    fn finish(self, lang: Lang, cut: Option<Cut>, provenance: &Provenance) -> io::Result<()> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let Some(json) = self.json else {
+            self.notes.iter().for_each(|text| note(text));
+            if let Some(cut) = cut {
+                note(&cut_text(cut, self.rows));
+            }
+            return Ok(());
+        };
+        let mut rows = json.into_inner().map_err(io::IntoInnerError::into_error)?;
+        rows.rewind()?;
+        let columns = self.holds_object.iter().enumerate();
+        let answer = Table {
+            lang,
+            object_columns: columns.filter(|c| *c.1).map(|c| c.0).collect(),
+            columns: self.columns,
+            rows: Vec::new(),
+            cut,
+            notes: self.notes,
+        };
+        let mut out = self.session.writer();
+        json::write_with_rows(&mut *out, &answer, provenance, &mut rows)
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for Rows<'_> {
     fn columns(&mut self, names: &[String]) {
-        self.write(&report::csv::line(names));
+        self.columns = names.to_vec();
+        self.holds_object = vec![false; names.len()];
+        if self.json.is_none() {
+            let done = self.session.write(report::csv::line(names).as_bytes());
+            self.keep(done);
+        }
     }
 
     fn row(&mut self, cells: Vec<Cell>) -> bool {
-        let written = self.failed.is_none() && self.write(&report::csv::row(&cells));
+        if self.failed.is_some() {
+            return false;
+        }
+        for (holds, cell) in self.holds_object.iter_mut().zip(&cells) {
+            *holds |= cell.holds_object();
+        }
+        let done = match &mut self.json {
+            Some(json) => json::push_element(json, &cells, self.rows == 0),
+            None => self.session.write(report::csv::row(&cells).as_bytes()),
+        };
+        let written = self.keep(done);
         self.rows += u64::from(written);
         written
     }
