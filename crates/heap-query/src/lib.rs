@@ -18,7 +18,6 @@
 //! [`session`](Session) (the interface), `recognise` (detects the dialect of a text), `shared`, `describe` and `graph`
 //! (used by all dialects), `sql`, `oql`, `jhat` and `catalog` (the names that a query can use).
 
-mod by_class;
 mod catalog;
 mod cell;
 mod describe;

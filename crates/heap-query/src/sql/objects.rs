@@ -4,11 +4,10 @@ use super::largest::Largest;
 use super::table::{
     ColumnDef, Constraint, Cost, Op, Operand, Order, Out, Rows, Scan, Source, columns,
 };
-use crate::by_class::ByClassReader;
 use crate::describe::{kind_name, readable};
 use crate::error::QueryError;
 use crate::limits::Lead;
-use crate::shared::{BLOCK, Env, NO_DISTANCE};
+use crate::shared::{BLOCK, ByClassReader, Env, NO_DISTANCE};
 use heap_graph::{ClassIdx, Dominator, ObjIdx};
 use hprof::{Bytes, ObjectId};
 use std::cmp::Reverse;
