@@ -546,9 +546,12 @@ fn a_memory_limit_that_cannot_be_kept_is_refused_with_the_least_one() {
     };
     let (code, printed) = summary("5M");
     assert_eq!(code, Some(3), "{printed}");
-    let start = "tenure: --max-memory: 5M are too few, the index of this dump needs about ";
+    let start = "tenure: --max-memory: 5M is too little, the index of this dump needs about ";
     let least = printed.strip_prefix(start).map(str::trim_end);
     let least = least.unwrap_or_else(|| panic!("{printed}"));
+    let (code, printed) = summary("1k");
+    assert_eq!(code, Some(3), "{printed}");
+    assert!(printed.contains("1K is too little"), "{printed}");
     // What the process takes before is not always the same.
     let least: u64 = least.trim_end_matches('M').parse().expect("a size");
     assert_eq!(summary(&format!("{}M", least + 8)).0, Some(0));
