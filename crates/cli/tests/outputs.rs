@@ -1,6 +1,6 @@
 //! Output files: whole or not there, and never in the place of what is read.
 
-use crate::profiles::PROFILE;
+use crate::profiles::SENT;
 use crate::ran::tenure;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
@@ -257,14 +257,14 @@ impl Run {
     /// An agent, which sends the beginning of a profile; its file has the next number.
     fn agent(&self) -> UnixStream {
         let mut agent = UnixStream::connect(&self.socket).expect("connected");
-        agent.write_all(&PROFILE.as_bytes()[..7]).expect("sent");
+        agent.write_all(&SENT.as_bytes()[..7]).expect("sent");
         agent
     }
 
     /// Ends the program after the agents, and returns the exit code and the messages.
     fn end(mut self, agents: Vec<UnixStream>) -> (Option<i32>, String) {
         for mut agent in agents {
-            agent.write_all(&PROFILE.as_bytes()[7..]).expect("sent");
+            agent.write_all(&SENT.as_bytes()[7..]).expect("sent");
         }
         drop(self.tenure.stdin.take());
         let ran = self.tenure.wait_with_output().expect("ended");
@@ -295,9 +295,9 @@ fn a_recording_is_stored_even_if_its_output_cannot_be_written() {
     let (code, printed) = run.end(agents);
     assert_eq!(code, Some(0), "{printed}");
     for (name, content) in [
-        ("b.hprof.txt", PROFILE),
+        ("b.hprof.txt", SENT),
         ("b-2.hprof.txt", "mine"),
-        ("b-3.hprof.txt", PROFILE),
+        ("b-3.hprof.txt", SENT),
     ] {
         let found = fs::read_to_string(at.join(name)).expect(name);
         assert_eq!(found, content, "{name}: {printed}");
@@ -310,7 +310,7 @@ fn a_recording_is_stored_even_if_its_output_cannot_be_written() {
     let expected = "full.html is not written; full.html.hprof.txt is: cannot write full.html";
     assert!(printed.contains(expected), "{printed}");
     let kept = fs::read_to_string(at.join("full.html.hprof.txt")).expect("it");
-    assert_eq!(kept, PROFILE);
+    assert_eq!(kept, SENT);
     // The folder is gone: the temporary folder has what the agent sent.
     for (output, kept) in [
         ("gone/page.html", "page.html.hprof.txt"),
@@ -327,7 +327,7 @@ fn a_recording_is_stored_even_if_its_output_cannot_be_written() {
             "{printed}"
         );
         let found = fs::read_to_string(at.join("tmp").join(kept)).expect(&printed);
-        assert_eq!(found, PROFILE);
+        assert_eq!(found, SENT);
     }
     let parts = names(at).into_iter().filter(|name| name.ends_with(".part"));
     assert_eq!(parts.count(), 0);

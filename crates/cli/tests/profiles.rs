@@ -10,16 +10,23 @@ use std::process::{Command, Stdio};
 use vmpi::wire::{Frame, Item};
 use vmpi::{BasicType, Body, DumpLevel};
 
-pub(crate) const PROFILE: &str = "\
-JAVA PROFILE 1.0.1, created Sat Nov 21 04:57:27 2026
-
+macro_rules! profile {
+    () => {
+        "\
 TRACE 300001:
 \tdemo.Cpu.hot(Cpu.java:3)
 \tdemo.Cpu.main(Cpu.java:14)
 CPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026
    1 100.00% 100.00%       7 300001 demo.Cpu.hot
 CPU SAMPLES END
-";
+"
+    };
+}
+
+pub(crate) const PROFILE: &str = profile!();
+
+/// The same with the header, as an agent sends it.
+pub(crate) const SENT: &str = concat!("JAVA PROFILE 1.0.1, created now\n\n", profile!());
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -194,7 +201,7 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
     let mut browser = connect();
     browser.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
     let mut agent = connect();
-    let (header, rest) = PROFILE.as_bytes().split_at(5);
+    let (header, rest) = SENT.as_bytes().split_at(5);
     agent.write_all(header).expect("sent");
     let mut commands = [0; 10];
     agent.read_exact(&mut commands).expect("two commands");
@@ -209,7 +216,7 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
     assert_eq!(rest.matches("it sends no profile").count(), 1, "{rest}");
     assert_eq!(
         std::fs::read_to_string(folder.path().join("got.txt")).expect("a file"),
-        PROFILE
+        SENT
     );
 }
 
@@ -235,7 +242,7 @@ fn one_of_many_connections_blocks_and_ends_no_other() {
     let mut until = |words: &str| while !line_of(&mut printed).contains(words) {};
     let silent = connect();
     let send = || {
-        connect().write_all(PROFILE.as_bytes()).expect("sent");
+        connect().write_all(SENT.as_bytes()).expect("sent");
     };
     // In one second, most likely.
     send();
@@ -249,14 +256,14 @@ fn one_of_many_connections_blocks_and_ends_no_other() {
         };
         files.map(content).collect::<Vec<_>>()
     };
-    assert_eq!(stored(&work), [PROFILE, PROFILE]);
+    assert_eq!(stored(&work), [SENT, SENT]);
     // What cannot be written there is in the temporary folder.
     std::fs::remove_dir_all(&work).expect("removed");
     for _ in 0..2 {
         send();
         until("is not written");
     }
-    assert_eq!(stored(&elsewhere), [PROFILE, PROFILE]);
+    assert_eq!(stored(&elsewhere), [SENT, SENT]);
     drop(silent);
     until(" sent nothing");
     listener.kill().expect("killed");
