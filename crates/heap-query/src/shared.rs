@@ -51,7 +51,7 @@ pub(crate) struct Cache {
 }
 
 /// The share of the memory limit for the order, or for the piece of it that one scan has.
-const ORDER_SHARE: u64 = 4;
+const ORDER_SHARE: u64 = 2;
 
 /// All objects ordered by class. What does not fit into the memory limit is read from the class column again, a piece of
 /// the order at a time.
@@ -115,8 +115,15 @@ impl ByClass {
         mut put: impl FnMut(usize, u64),
     ) -> Result<(), QueryError> {
         let mut next = self.starts.clone();
+        // The classes that have objects in the range are neighbours.
+        let ends = self.starts.get(1..).unwrap_or_default();
+        let first_class = ends.partition_point(|end| *end <= range.start);
+        let in_range = first_class..self.starts.partition_point(|start| *start < range.end);
         env.each_class_block(|first, classes| {
             for (object, class) in (first..).zip(classes) {
+                if !in_range.contains(&(class.0 as usize)) {
+                    continue;
+                }
                 let at = &mut next[class.0 as usize];
                 if range.contains(at) {
                     put((*at - range.start) as usize, object);
