@@ -90,10 +90,12 @@ impl ByClass {
             made.objects = ByClassObjects::InPieces((share / 8).max(64));
         } else if narrow {
             let mut objects = vec![0u32; heap.len() as usize];
-            made.each(env, 0..heap.len(), |at, object| objects[at] = object as u32)?;
+            made.each(env, |at, object| objects[at] = object as u32)?;
             made.objects = ByClassObjects::Narrow(objects);
         } else {
-            made.objects = ByClassObjects::Wide(made.piece(env, 0..heap.len())?);
+            let mut objects = vec![0u64; heap.len() as usize];
+            made.each(env, |at, object| objects[at] = object)?;
+            made.objects = ByClassObjects::Wide(objects);
         }
         Ok(made)
     }
@@ -107,86 +109,125 @@ impl ByClass {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Calls `put` for each object in a range of positions, with its place in the range.
-    fn each(
-        &self,
-        env: &Env,
-        range: Range<u64>,
-        mut put: impl FnMut(usize, u64),
-    ) -> Result<(), QueryError> {
+    /// Calls `put` for each object, with its position.
+    fn each(&self, env: &Env, mut put: impl FnMut(usize, u64)) -> Result<(), QueryError> {
         let mut next = self.starts.clone();
-        // The classes that have objects in the range are neighbours.
-        let ends = self.starts.get(1..).unwrap_or_default();
-        let first_class = ends.partition_point(|end| *end <= range.start);
-        let in_range = first_class..self.starts.partition_point(|start| *start < range.end);
         env.each_class_block(|first, classes| {
             for (object, class) in (first..).zip(classes) {
-                if !in_range.contains(&(class.0 as usize)) {
-                    continue;
-                }
                 let at = &mut next[class.0 as usize];
-                if range.contains(at) {
-                    put((*at - range.start) as usize, object);
-                }
+                put(*at as usize, object);
                 *at += 1;
             }
         })
     }
-
-    /// The objects in a range of positions.
-    fn piece(&self, env: &Env, range: Range<u64>) -> Result<Vec<u64>, QueryError> {
-        let mut objects = vec![0u64; (range.end - range.start) as usize];
-        self.each(env, range, |at, object| objects[at] = object)?;
-        Ok(objects)
-    }
 }
 
-/// Reads the order; best from one position to the next.
+/// Reads the objects of classes, one class after the other.
 pub(crate) struct ByClassReader {
     env: Env,
     by_class: Arc<ByClass>,
-    /// The first position of the piece that was read last.
-    first: u64,
+    /// Classes with the positions that are left to read, the next one last.
+    left: Vec<(ClassIdx, Range<u64>)>,
+    /// If they are read in pieces: the objects that follow, in the order of reading, and how many of them were read.
     piece: Vec<u64>,
+    read: usize,
+}
+
+/// A class in a piece.
+struct Slot {
+    /// The position of its next object in the class column.
+    next: u64,
+    /// The positions that the piece has.
+    range: Range<u64>,
+    /// The place of the first of them in the piece.
+    place: usize,
 }
 
 impl ByClassReader {
-    pub(crate) fn new(env: &Env) -> Result<ByClassReader, QueryError> {
+    pub(crate) fn new(
+        env: &Env,
+        classes: impl DoubleEndedIterator<Item = ClassIdx>,
+    ) -> Result<ByClassReader, QueryError> {
+        let by_class = env.by_class()?;
+        let ranges = classes.rev().map(|class| (class, by_class.range(class)));
         Ok(ByClassReader {
+            left: ranges.collect(),
             env: env.clone(),
-            by_class: env.by_class()?,
-            first: 0,
+            by_class,
             piece: Vec::new(),
+            read: 0,
         })
     }
 
-    /// The positions of the objects of a class.
-    pub(crate) fn range(&self, class: ClassIdx) -> Range<u64> {
-        self.by_class.range(class)
-    }
-
-    /// Number of all objects.
+    /// Number of all objects of the heap.
     pub(crate) fn len(&self) -> u64 {
         self.by_class.len()
     }
 
-    /// The object at a position.
-    pub(crate) fn get(&mut self, at: u64) -> Result<ObjIdx, QueryError> {
+    /// The next object, with its class.
+    pub(crate) fn next(&mut self) -> Result<Option<(ClassIdx, ObjIdx)>, QueryError> {
+        while self.left.last().is_some_and(|(_, range)| range.is_empty()) {
+            self.left.pop();
+        }
+        let Some((class, range)) = self.left.last_mut() else {
+            return Ok(None);
+        };
+        let (class, at) = (*class, range.start);
         let object = match &self.by_class.objects {
-            ByClassObjects::Narrow(objects) => objects.get(at as usize).map(|o| u64::from(*o)),
-            ByClassObjects::Wide(objects) => objects.get(at as usize).copied(),
+            ByClassObjects::Narrow(objects) => u64::from(objects[at as usize]),
+            ByClassObjects::Wide(objects) => objects[at as usize],
             ByClassObjects::InPieces(most) => {
-                let here = |first: u64| at.checked_sub(first).map(|n| n as usize);
-                if here(self.first).is_none_or(|n| n >= self.piece.len()) {
-                    let end = at.saturating_add(*most).min(self.by_class.len());
-                    self.piece.clear();
-                    self.piece = self.by_class.piece(&self.env, at.min(end)..end)?;
-                    self.first = at;
+                if self.read == self.piece.len() {
+                    self.fill(*most)?;
                 }
-                here(self.first).and_then(|n| self.piece.get(n).copied())
+                self.read += 1;
+                self.piece[self.read - 1]
             }
         };
-        Ok(ObjIdx(object.unwrap_or(0)))
+        if let Some((_, range)) = self.left.last_mut() {
+            range.start += 1;
+        }
+        Ok(Some((class, ObjIdx(object))))
+    }
+
+    /// Reads the next objects, at most so many, by one scan of the class column.
+    fn fill(&mut self, most: u64) -> Result<(), QueryError> {
+        const NONE: u32 = u32::MAX;
+        let mut slot_of = vec![NONE; self.by_class.starts.len()];
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut count = 0;
+        for (class, range) in self.left.iter().rev() {
+            let slot = &mut slot_of[class.0 as usize];
+            if count == most || *slot != NONE {
+                break;
+            }
+            let end = range.end.min(range.start + (most - count));
+            *slot = slots.len() as u32;
+            slots.push(Slot {
+                next: self.by_class.range(*class).start,
+                range: range.start..end,
+                place: count as usize,
+            });
+            count += end - range.start;
+        }
+        self.piece = Vec::new();
+        self.read = 0;
+        let mut piece = vec![0; count as usize];
+        self.env.each_class_block(|first, classes| {
+            for (object, class) in (first..).zip(classes) {
+                let slot = slot_of[class.0 as usize];
+                if slot == NONE {
+                    continue;
+                }
+                let slot = &mut slots[slot as usize];
+                if slot.range.contains(&slot.next) {
+                    piece[slot.place + (slot.next - slot.range.start) as usize] = object;
+                }
+                slot.next += 1;
+            }
+        })?;
+        self.piece = piece;
+        Ok(())
     }
 }
 
@@ -326,10 +367,11 @@ impl Env {
             let found = of_classes(self, one, 0..self.heap.len());
             return Ok(Box::new(found.filter(visible).map(Ok)));
         }
-        let mut by_class = ByClassReader::new(self)?;
-        let ranges: Vec<_> = classes.iter().map(|c| by_class.range(*c)).collect();
-        let all = ranges.into_iter().flatten();
-        let found = all.map(move |at| by_class.get(at));
+        let mut reader = ByClassReader::new(self, classes.iter().copied())?;
+        let found = std::iter::from_fn(move || match reader.next() {
+            Ok(found) => found.map(|(_, object)| Ok(object)),
+            Err(error) => Some(Err(error)),
+        });
         Ok(Box::new(found.filter(move |found| match found {
             Ok(object) => visible(object),
             Err(_) => true,

@@ -10,7 +10,6 @@ use crate::limits::Lead;
 use crate::shared::{BLOCK, ByClassReader, Env, NO_DISTANCE};
 use heap_graph::{ClassIdx, Dominator, ObjIdx};
 use hprof::{Bytes, ObjectId};
-use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
 const ID: usize = 0;
@@ -118,7 +117,7 @@ fn walk_of(env: &Env, scan: &Scan, filter: &Filter) -> Result<Walk, QueryError> 
         return Ok(Walk::One(one_object(env, scan)));
     }
     if let Some(Order::Ascending(CLASS) | Order::Grouped(CLASS | CLASS_NUMBER)) = scan.order {
-        return Ok(Walk::Classes(Classes::new(env, all_classes(env))?));
+        return Ok(Walk::Classes(Classes::new(env, filter, all_classes(env))?));
     }
     let floor = scan.constraints.iter().filter(|c| c.column == RETAINED);
     let floor = floor.filter_map(least).max();
@@ -133,7 +132,7 @@ fn walk_of(env: &Env, scan: &Scan, filter: &Filter) -> Result<Walk, QueryError> 
     if let Some(class) = filter.only_class()
         && env.scanned_class.swap(true, Ordering::Relaxed)
     {
-        return Ok(Walk::Classes(Classes::new(env, vec![class])?));
+        return Ok(Walk::Classes(Classes::new(env, filter, vec![class])?));
     }
     Ok(Walk::Blocks(Box::new(Blocks::new(env, scan))))
 }
@@ -318,50 +317,36 @@ impl Blocks {
 /// The objects of classes, by the name of the class.
 struct Classes {
     lead: Lead,
-    by_class: ByClassReader,
-    /// Classes by name, the next one last.
-    left: Vec<ClassIdx>,
-    class: ClassIdx,
-    range: std::ops::Range<u64>,
+    reader: ByClassReader,
     /// Number of objects so far.
     seen: u64,
 }
 
 impl Classes {
-    fn new(env: &Env, mut left: Vec<ClassIdx>) -> Result<Classes, QueryError> {
-        left.sort_by_key(|c| (Reverse(&env.heap.class(*c).name), Reverse(*c)));
+    fn new(env: &Env, filter: &Filter, mut all: Vec<ClassIdx>) -> Result<Classes, QueryError> {
+        all.retain(|class| filter.admits_class(*class));
+        all.sort_by_key(|c| (&env.heap.class(*c).name, *c));
         Ok(Classes {
             lead: env.lead("objects"),
-            by_class: ByClassReader::new(env)?,
-            left,
-            class: ClassIdx(0),
-            range: 0..0,
+            reader: ByClassReader::new(env, all.into_iter())?,
             seen: 0,
         })
     }
 
-    fn next(&mut self, filter: &Filter, here: &mut Here) -> Result<bool, QueryError> {
-        loop {
-            if let Some(at) = self.range.next() {
-                self.seen += 1;
-                if self.seen.is_multiple_of(BLOCK as u64) {
-                    self.lead.report(self.seen, self.by_class.len());
-                }
-                *here = Here {
-                    object: self.by_class.get(at)?.0,
-                    class: Some(self.class),
-                    ..Here::default()
-                };
-                return Ok(true);
-            }
-            let Some(class) = self.left.pop() else {
-                return Ok(false);
-            };
-            if filter.admits_class(class) {
-                self.class = class;
-                self.range = self.by_class.range(class);
-            }
+    fn next(&mut self, here: &mut Here) -> Result<bool, QueryError> {
+        let Some((class, object)) = self.reader.next()? else {
+            return Ok(false);
+        };
+        self.seen += 1;
+        if self.seen.is_multiple_of(BLOCK as u64) {
+            self.lead.report(self.seen, self.reader.len());
         }
+        *here = Here {
+            object: object.0,
+            class: Some(class),
+            ..Here::default()
+        };
+        Ok(true)
     }
 }
 
@@ -412,7 +397,7 @@ impl Rows for ObjectRows {
                     found.is_some()
                 }
                 Walk::Blocks(blocks) => return blocks.next(&self.env, &self.filter, here),
-                Walk::Classes(classes) => classes.next(&self.filter, here)?,
+                Walk::Classes(classes) => classes.next(here)?,
                 Walk::Largest(largest) => {
                     let found = largest.next(&self.env);
                     let (retained, object) = found.unwrap_or_default();

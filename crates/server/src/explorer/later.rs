@@ -193,7 +193,7 @@ impl Later {
                     job.cancel.store(true, Ordering::Relaxed);
                     all.remove(at);
                 }
-                // Otherwise the last one who waits stops it, unless a page requests it once more.
+                // If callers still wait, the last of them to give up cancels the work in `wait`.
                 return;
             }
         }
