@@ -112,7 +112,7 @@ impl Session {
         let cancel = AtomicBool::new(false);
         let (working, works) = mpsc::channel();
         let heap = thread::scope(|scope| {
-            let opening = scope.spawn(|| {
+            let open = || {
                 let progress = |progress| {
                     // The opening thread waits for the first report: an index gives none.
                     let _ = working.send(());
@@ -125,7 +125,8 @@ impl Session {
                 let heap = Heap::open(file, &options, &control);
                 drop(working);
                 heap
-            });
+            };
+            let opening = thread::Builder::new().spawn_scoped(scope, open).ok()?;
             // A fault is one of the opening, too, and is reported there.
             if works.recv().is_ok()
                 && let Ok(quick) = self.count(file, mapping.as_ref(), &Control::default())
@@ -134,9 +135,13 @@ impl Session {
                 // Nothing is lost if it cannot be shown: the answer is to come.
                 meter.beside(|| self.say_doc(&doc).is_ok() && self.flush().is_ok());
             }
-            opening.join().unwrap_or(Err(HeapError::Cancelled))
+            Some(opening.join().unwrap_or(Err(HeapError::Cancelled)))
         });
         meter.clear();
+        let Some(heap) = heap else {
+            // The system starts no further thread.
+            return self.open(file);
+        };
         Ok(self.opened(heap?, mapping.as_ref()))
     }
 

@@ -275,3 +275,50 @@ fn a_damaged_dump_is_answered_with_its_damage_named() {
         assert_eq!(csv.status.code(), Some(4), "{text}");
     }
 }
+
+#[test]
+fn a_dump_is_analyzed_where_the_system_starts_no_further_thread() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
+    std::fs::copy(&packed, folder.path().join("leak.hprof.gz")).expect("the dump of the demo");
+    let dump = testkit::corpus::unpacked(&packed);
+    std::fs::write(folder.path().join("leak.hprof"), dump).expect("a dump");
+    let commands: [&[&str]; 9] = [
+        &["report", "leak.hprof", "-o", "-", "--format", "json"],
+        &["report", "leak.hprof.gz", "-o", "-", "--format", "json"],
+        &["leaks", "leak.hprof"],
+        &["strings", "leak.hprof"],
+        &["collections", "leak.hprof"],
+        &["waste", "leak.hprof", "--set", "retained:package:java.util"],
+        &["unreachable", "leak.hprof"],
+        &["diff", "leak.hprof", "leak.hprof.gz"],
+        &[
+            "query",
+            "leak.hprof",
+            "select count(*), sum(retained) from objects",
+        ],
+    ];
+    for command in commands {
+        let run = |stack: Option<&str>| {
+            let mut tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+            tenure
+                .args(command)
+                .arg("--no-index")
+                .current_dir(folder.path());
+            if let Some(bytes) = stack {
+                tenure.env("RUST_MIN_STACK", bytes);
+            }
+            let ran = tenure.output().expect("running tenure");
+            let printed = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(
+                ran.status.code(),
+                Some(0),
+                "{command:?}, {stack:?}: {printed}"
+            );
+            ran.stdout
+        };
+        // No thread has room for so large a stack.
+        let (with, without) = (run(None), run(Some("70368744177664")));
+        assert!(with == without, "{command:?}: the answers differ");
+    }
+}

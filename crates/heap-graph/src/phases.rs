@@ -67,13 +67,15 @@ impl Phases {
             _sampler: sampler,
         });
         let watched = Arc::downgrade(&recorder);
-        std::thread::spawn(move || {
+        let sample = move || {
             while ended.recv_timeout(SAMPLE) == Err(RecvTimeoutError::Timeout)
                 && let Some(recorder) = watched.upgrade()
             {
                 recorder.sample();
             }
-        });
+        };
+        // Without a thread, the memory is measured only where phases end.
+        let _ = std::thread::Builder::new().spawn(sample);
         Phases(Some(recorder))
     }
 

@@ -4,6 +4,7 @@
 use crate::objects::nodes::can_be_node;
 use crate::tables::ranking::Largest;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
+use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -35,8 +36,7 @@ pub(crate) fn below(heap: &Heap, object: ObjIdx, count: usize) -> Below {
     // Neighbours are mostly of one class: look it up only when it changes.
     let (mut class, mut sum) = (ClassIdx(0), Sum::default());
     let columns = heap.columns();
-    for child in heap.dominated(Some(object)) {
-        let retained = columns.retained(child).0;
+    for (child, Bytes(retained)) in heap.dominated_retained(object) {
         let of = columns.class_of(child);
         if of != class {
             add(&mut classes, class, sum);
@@ -79,11 +79,11 @@ pub(crate) fn below_nodes(
         if nodes.len() < sample {
             nodes.push(node);
         }
-        for child in heap.dominated(Some(node)) {
+        for (child, retained) in heap.dominated_retained(node) {
             if columns.class_of(child) == class {
                 open.push(child);
             } else {
-                largest.offer(columns.retained(child).0, child);
+                largest.offer(retained.0, child);
             }
         }
     }

@@ -217,19 +217,24 @@ fn plain(words: Vec<AtomicU64>) -> Bits {
 fn in_parts<T: Send>(heap: &Heap, words: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     let parts = heap.thread_count().min(words / FEW_WORDS).max(1);
     let cut = |n: usize| words * n / parts;
+    let run = |part: usize| work(cut(part)..cut(part + 1));
     std::thread::scope(|scope| {
-        let work = &work;
-        let others: Vec<_> = (1..parts)
-            .map(|n| scope.spawn(move || work(cut(n)..cut(n + 1))))
-            .collect();
-        let mut out = vec![work(0..cut(1))];
-        for other in others {
-            out.push(
-                other
+        let run = &run;
+        let others = (1..parts).map(|part| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || run(part));
+            (part, thread)
+        });
+        let others: Vec<_> = others.collect();
+        let mut out = vec![run(0)];
+        out.extend(others.into_iter().map(|(part, thread)| {
+            match thread {
+                Ok(thread) => thread
                     .join()
                     .unwrap_or_else(|p| std::panic::resume_unwind(p)),
-            );
-        }
+                // The system starts no further thread.
+                Err(_) => run(part),
+            }
+        }));
         out
     })
 }

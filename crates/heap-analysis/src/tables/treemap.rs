@@ -150,18 +150,29 @@ fn top_level(heap: &Heap, least: u64) -> (Vec<ObjIdx>, Small) {
 fn children(heap: &Heap, object: ObjIdx, least: u64) -> (Vec<ObjIdx>, Small) {
     let columns = heap.columns();
     let (mut large, mut small) = (Vec::new(), Small::default());
-    for child in heap.dominated(Some(object)) {
-        let bytes = columns.retained(child).0;
-        if bytes >= least.max(1) {
-            large.push(child);
-        } else {
-            let sum = small.entry(columns.class_of(child)).or_default();
-            sum.0 += bytes;
-            sum.1 += 1;
+    // Neighbours are mostly of one class.
+    let (mut class, mut sum) = (ClassIdx(0), (0, 0));
+    let mut add = |class, sum: (u64, u64)| {
+        if sum.1 > 0 {
+            let all = small.entry(class).or_default();
+            *all = (all.0 + sum.0, all.1 + sum.1);
         }
+    };
+    for (child, bytes) in heap.dominated_retained(object) {
+        if bytes.0 >= least.max(1) {
+            large.push((Reverse(bytes), child));
+            continue;
+        }
+        let of = columns.class_of(child);
+        if of != class {
+            add(class, sum);
+            (class, sum) = (of, (0, 0));
+        }
+        sum = (sum.0 + bytes.0, sum.1 + 1);
     }
-    large.sort_by_key(|o| (Reverse(columns.retained(*o)), *o));
-    (large, small)
+    add(class, sum);
+    large.sort_unstable();
+    (large.into_iter().map(|(_, child)| child).collect(), small)
 }
 
 /// An area for many small objects.

@@ -5,9 +5,11 @@
 use super::cell::Cell;
 use super::dfs::Search;
 use super::pairs::{Grouped, Pairs, first_of};
+use super::parallel;
 use super::tape::Tape;
 use crate::raw::{BigVec, Budget, prefetch, trim};
 use crate::{Control, HeapError};
+use std::sync::{Mutex, PoisonError};
 
 /// The instances of the classes whose object is not a root: the sources of implied class edges.
 pub(crate) struct ClassEdges<'b, C: Cell> {
@@ -18,47 +20,41 @@ pub(crate) struct ClassEdges<'b, C: Cell> {
 
 impl<'b, C: Cell> ClassEdges<'b, C> {
     /// `cells` has pre-order numbers. `ordinal_of` returns the ordinal of the class of an object that has an edge to
-    /// its class, and `u32::MAX` otherwise.
+    /// its class, and `u32::MAX` otherwise. `most` has how many such objects each of the classes can have.
     pub(crate) fn collect(
         cells: &[C],
         class_objects: &[u64],
-        ordinal_of: &dyn Fn(u64) -> u32,
+        most: impl Iterator<Item = u64>,
+        ordinal_of: impl Fn(u64) -> u32,
         budget: &'b Budget,
     ) -> Result<ClassEdges<'b, C>, HeapError> {
-        let mut starts = vec![0u64; class_objects.len() + 2];
-        let each = |call: &mut dyn FnMut(usize, u64)| {
+        let mut len = 0;
+        // Per class: the range that is left of its part of the sources.
+        let rooms = most.map(|most| {
+            let from = len;
+            len += most;
+            (from, len)
+        });
+        let mut rooms: Vec<(u64, u64)> = rooms.collect();
+        let starts: Vec<u64> = rooms.iter().map(|(from, _)| *from).collect();
+        let mut sources =
+            BigVec::<C>::zeroed(len as usize, budget).map_err(HeapError::io("class edges"))?;
+        if !class_objects.is_empty() {
             for (object, cell) in cells.iter().enumerate() {
-                let ordinal = ordinal_of(object as u64);
-                if ordinal != u32::MAX
-                    && let Some(pre) = cell.pre()
+                if let Some(pre) = cell.pre()
+                    && let Some((at, end)) = rooms.get_mut(ordinal_of(object as u64) as usize)
+                    && at < end
                 {
-                    call(ordinal as usize, pre);
+                    sources[*at as usize] = C::new(pre);
+                    *at += 1;
                 }
             }
-        };
-        if class_objects.is_empty() {
-            let sources = BigVec::zeroed(0, budget).map_err(HeapError::io("class edges"))?;
-            return Ok(ClassEdges {
-                lists: Vec::new(),
-                sources,
-            });
         }
-        each(&mut |ordinal, _| starts[ordinal + 2] += 1);
-        for k in 2..starts.len() {
-            starts[k] += starts[k - 1];
-        }
-        let len = starts.last().copied().unwrap_or(0) as usize;
-        let mut sources = BigVec::zeroed(len, budget).map_err(HeapError::io("class edges"))?;
-        each(&mut |ordinal, pre| {
-            sources[starts[ordinal + 1] as usize] = C::new(pre);
-            starts[ordinal + 1] += 1;
+        let lists = class_objects.iter().zip(starts).zip(rooms);
+        let lists = lists.filter_map(|((object, from), (end, _))| {
+            Some((cells[*object as usize].pre()?, from, end))
         });
-        let mut lists = Vec::new();
-        for (ordinal, object) in class_objects.iter().enumerate() {
-            if let Some(pre) = cells[*object as usize].pre() {
-                lists.push((pre, starts[ordinal], starts[ordinal + 1]));
-            }
-        }
+        let mut lists: Vec<_> = lists.collect();
         lists.sort_unstable_by_key(|l| std::cmp::Reverse(l.0));
         Ok(ClassEdges { lists, sources })
     }
@@ -205,7 +201,7 @@ pub(crate) fn immediate_dominators<'b, C: Cell>(
 /// Semidominators by pre-order number.
 fn semidominators<C: Cell>(
     parents: &Tape<C>,
-    mut pairs: Pairs,
+    pairs: Pairs,
     n: u64,
     class_edges: ClassEdges<'_, C>,
     budget: &Budget,
@@ -215,56 +211,48 @@ fn semidominators<C: Cell>(
     let mut links = BigVec::<Link<C>>::zeroed(n as usize, budget).map_err(io())?;
     let mut semi = Tape::new(n, budget).map_err(io())?;
     semi.len = n;
+    let buckets = pairs.buckets();
+    let pairs = Mutex::new(pairs);
+    let last_first = |block: usize| buckets - 1 - block;
+    let group = |block: usize, grouped: &mut Grouped<C>| {
+        let mut pairs = pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        pairs.take(last_first(block), grouped).map_err(io())
+    };
+    let mut pass = Pass {
+        links: &mut links,
+        path: Vec::new(),
+        fetched: [C::default(); FETCHED],
+    };
+    let mut lists = class_edges.lists.iter().peekable();
+    let (mut parent, mut limits) = (Vec::new(), Vec::new());
     // Meanwhile another thread groups the edges of the next bucket.
-    std::thread::scope(|scope| {
-        let (send, receive) = std::sync::mpsc::sync_channel(0);
-        let (done, spare) = std::sync::mpsc::channel::<Grouped<C>>();
-        scope.spawn(move || {
-            for bucket in (0..pairs.buckets()).rev() {
-                let mut grouped = spare.try_recv().unwrap_or_default();
-                let taken = pairs.take(bucket, &mut grouped);
-                if send.send(taken.map(|()| (bucket, grouped))).is_err() {
-                    return;
-                }
+    parallel::in_order(buckets, 2, group, |block, grouped| {
+        let bucket = last_first(block);
+        control.check()?;
+        control.report("dominators", n.saturating_sub(first_of(bucket)), n);
+        parents.get(bucket, &mut parent).map_err(io())?;
+        let from = first_of(bucket);
+        limits.clone_from(&parent);
+        for (k, parent) in parent.iter().enumerate().rev() {
+            let w = from + k as u64;
+            if w == 0 {
+                break;
             }
-        });
-        let mut pass = Pass {
-            links: &mut links,
-            path: Vec::new(),
-            fetched: [C::default(); FETCHED],
-        };
-        let mut lists = class_edges.lists.iter().peekable();
-        let (mut parent, mut limits) = (Vec::new(), Vec::new());
-        while let Ok(next) = receive.recv() {
-            let (bucket, grouped) = next.map_err(io())?;
-            control.check()?;
-            control.report("dominators", n.saturating_sub(first_of(bucket)), n);
-            parents.get(bucket, &mut parent).map_err(io())?;
-            let from = first_of(bucket);
-            limits.clone_from(&parent);
-            for (k, parent) in parent.iter().enumerate().rev() {
-                let w = from + k as u64;
-                if w == 0 {
-                    break;
-                }
-                let mut best = pass.explicit(w, parent.get(), &grouped);
-                if let Some((_, first, last)) = lists.next_if(|l| l.0 == w) {
-                    best = pass.implied(
-                        w,
-                        best,
-                        &class_edges.sources[*first as usize..*last as usize],
-                    );
-                }
-                limits[k] = C::new(best);
-                pass.links[w as usize] = [*parent, C::new(best)];
+            let mut best = pass.explicit(w, parent.get(), grouped);
+            if let Some((_, first, last)) = lists.next_if(|l| l.0 == w) {
+                best = pass.implied(
+                    w,
+                    best,
+                    &class_edges.sources[*first as usize..*last as usize],
+                );
             }
-            if !limits.is_empty() {
-                semi.put(bucket, &limits).map_err(io())?;
-            }
-            // After the last bucket the other thread has ended.
-            let _ = done.send(grouped);
+            limits[k] = C::new(best);
+            pass.links[w as usize] = [*parent, C::new(best)];
         }
-        Ok::<(), HeapError>(())
+        if !limits.is_empty() {
+            semi.put(bucket, &limits).map_err(io())?;
+        }
+        Ok(())
     })?;
     Ok(semi)
 }

@@ -11,7 +11,7 @@ use super::retained::Reached;
 use super::roots::Roots;
 use super::tape::Tape;
 use super::units::{Input, run_pass};
-use super::{Mapped, Objects, dfs, retained};
+use super::{Mapped, Objects, dfs, parallel, retained};
 use crate::bits::Bits;
 use crate::idmap::IdMap;
 use crate::index::IndexWriter;
@@ -88,15 +88,15 @@ impl Job<'_> {
         let phases = &self.options.phases;
         phases.begin("search");
         // One thread searches; meanwhile another one writes the sections that are complete.
-        let (search, written) = std::thread::scope(|scope| {
-            let writer = scope.spawn(|| output::objects(index, self, facts));
+        let write = || output::objects(index, self, facts);
+        let (written, search) = parallel::beside(write, || {
             let edges = Edges {
                 cells: &cells,
                 rows: &rows,
                 class_objects: &class_objects,
             };
             let locals = Locals::find(self.roots, &edges, self.budget, self.control);
-            let search = locals.and_then(|locals| {
+            locals.and_then(|locals| {
                 let roots = self.roots.order.iter().chain(&locals.roots);
                 let search = dfs::search(
                     &mut cells,
@@ -108,21 +108,16 @@ impl Job<'_> {
                     self.control,
                 )?;
                 Ok((search, locals.objects))
-            });
-            (
-                search,
-                writer
-                    .join()
-                    .unwrap_or_else(|p| std::panic::resume_unwind(p)),
-            )
+            })
         });
         let (search, conservative) = search?;
-        let total = written?;
+        let written = written?;
         self.check()?;
         drop(rows);
         phases.random(search.edges);
         phases.begin("class edges");
-        let edges = self.class_edges(index, &cells, &class_objects, &class_ordinal)?;
+        let of_class = &written.of_class;
+        let edges = self.class_edges(index, &cells, of_class, &class_objects, &class_ordinal)?;
         let n = search.len;
         let numbers = Tape::of(&cells, self.budget).map_err(HeapError::io("search"))?;
         drop(cells);
@@ -134,7 +129,7 @@ impl Job<'_> {
         self.check()?;
         let view = index.view().map_err(HeapError::io("index"))?;
         let sizes = Sizes::view(&view, self.map.len(), self.table);
-        let mut reached = retained::write(self, index, numbers, idom, n, &sizes, total)?;
+        let mut reached = retained::write(self, index, numbers, idom, n, &sizes, written.units)?;
         self.check()?;
         reached.virtual_threads = virtual_threads;
         reached.dangling = dangling;
@@ -143,12 +138,13 @@ impl Job<'_> {
         Ok(Some(reached))
     }
 
-    /// The edges from objects to their classes. The index is mapped only meanwhile, because its pages count as memory
-    /// of this process until they are on the disk.
+    /// The edges from objects to their classes; `of_class` counts the objects of each class. The index is mapped only
+    /// meanwhile, because its pages count as memory of this process until they are on the disk.
     fn class_edges<C: Cell>(
         &self,
         index: &mut IndexWriter,
         cells: &[C],
+        of_class: &[u64],
         class_objects: &[u64],
         class_ordinal: &[u32],
     ) -> Result<ClassEdges<'_, C>, HeapError> {
@@ -159,17 +155,20 @@ impl Job<'_> {
         // primitive arrays have one only in MAT's.
         let plain = self.options.layout == LayoutModel::Plain;
         let mat = self.options.layout == LayoutModel::Mat;
-        let ordinal_of = |object: u64| {
-            let class = sizes.class(object) as usize;
-            let implied = (mat || self.table.classes[class].element.is_none())
-                && !(plain && self.class_objects.contains(object));
-            if implied {
-                class_ordinal[class]
-            } else {
-                u32::MAX
-            }
+        let all = self.table.classes.iter().zip(class_ordinal);
+        let ordinals = all.map(|(class, ordinal)| match mat || class.element.is_none() {
+            true => *ordinal,
+            false => u32::MAX,
+        });
+        let ordinals: Vec<u32> = ordinals.collect();
+        let ordinal_of = |object: u64| match plain && self.class_objects.contains(object) {
+            true => u32::MAX,
+            false => ordinals[sizes.class(object) as usize],
         };
-        ClassEdges::collect(cells, class_objects, &ordinal_of, self.budget)
+        // Ordinals are given in the order of classes.
+        let most = class_ordinal.iter().zip(of_class);
+        let most = most.filter_map(|(ordinal, count)| (*ordinal != u32::MAX).then_some(*count));
+        ClassEdges::collect(cells, class_objects, most, ordinal_of, self.budget)
     }
 
     /// Fails if the dump changed while it was read, or a temporary file could not be written: the results so far are

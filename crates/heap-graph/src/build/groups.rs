@@ -10,7 +10,7 @@ use hprof::{Bytes, ObjectId, Serial, package_of};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 /// No superclass.
 const NONE: u32 = u32::MAX;
@@ -23,51 +23,64 @@ const CHUNK: usize = 1 << 13;
 
 /// The sums of all groups. Receives all objects in the pre-order of the dominator tree.
 pub(crate) struct Groups<'s> {
-    by_owner: ByOwner,
-    /// `None` if another thread has it.
-    by_kind: Option<ByKind>,
-    other: Option<Other<'s>>,
+    classes: Classes,
+    others: Others<'s>,
     chunk: Vec<Node>,
 }
 
-/// Another thread that adds up some of the groups.
-struct Other<'s> {
-    chunks: SyncSender<Vec<Node>>,
-    /// Chunks that it has finished, for reuse.
-    spare: Receiver<Vec<Node>>,
-    thread: ScopedJoinHandle<'s, ByKind>,
+/// Who adds up the groups other than classes: this thread, or another one.
+enum Others<'s> {
+    Here(Box<OtherGroups>),
+    Elsewhere {
+        chunks: SyncSender<Vec<Node>>,
+        /// Chunks that it has finished, for reuse.
+        spare: Receiver<Vec<Node>>,
+        thread: ScopedJoinHandle<'s, OtherGroups>,
+    },
+}
+
+impl<'s> Others<'s> {
+    /// `None` if the system starts no further thread.
+    fn elsewhere<'e>(
+        table: &ClassTable,
+        sites: bool,
+        scope: &'s Scope<'s, 'e>,
+    ) -> Option<Others<'s>> {
+        let (chunks, received) = sync_channel::<Vec<Node>>(2);
+        let (done, spare) = channel();
+        let mut groups = OtherGroups::new(table, sites);
+        let run = move || {
+            for chunk in received {
+                chunk.iter().for_each(|node| groups.step(node));
+                // At the end of the sweep the receiver has been dropped.
+                let _ = done.send(chunk);
+            }
+            groups
+        };
+        let thread = thread::Builder::new().spawn_scoped(scope, run).ok()?;
+        Some(Others::Elsewhere {
+            chunks,
+            spare,
+            thread,
+        })
+    }
 }
 
 impl<'s> Groups<'s> {
-    /// Uses another thread in this scope if `threads` is more than 1.
+    /// Uses another thread in this scope if `threads` is more than 1 and the system starts one.
     pub(crate) fn new<'e>(
         table: &ClassTable,
         sites: bool,
         threads: usize,
         scope: &'s Scope<'s, 'e>,
     ) -> Groups<'s> {
-        let mut by_kind = Some(ByKind::new(table, sites));
-        let other = by_kind.take_if(|_| threads > 1).map(|mut by_kind| {
-            let (chunks, received) = sync_channel::<Vec<Node>>(2);
-            let (done, spare) = channel();
-            let thread = scope.spawn(move || {
-                for chunk in received {
-                    chunk.iter().for_each(|node| by_kind.step(node));
-                    // At the end of the sweep the receiver has been dropped.
-                    let _ = done.send(chunk);
-                }
-                by_kind
-            });
-            Other {
-                chunks,
-                spare,
-                thread,
-            }
-        });
+        let elsewhere = (threads > 1).then(|| Others::elsewhere(table, sites, scope));
+        let others = elsewhere
+            .flatten()
+            .unwrap_or_else(|| Others::Here(Box::new(OtherGroups::new(table, sites))));
         Groups {
-            by_owner: ByOwner::new(table),
-            by_kind,
-            other,
+            classes: Classes(Nested::new(table.classes.len())),
+            others,
             chunk: Vec::with_capacity(CHUNK),
         }
     }
@@ -83,15 +96,15 @@ impl<'s> Groups<'s> {
 
     fn pass_on(&mut self) {
         let mut chunk = std::mem::take(&mut self.chunk);
-        chunk.iter().for_each(|node| self.by_owner.step(node));
-        if let Some(by_kind) = &mut self.by_kind {
-            chunk.iter().for_each(|node| by_kind.step(node));
-        }
-        if let Some(other) = &self.other {
-            let next = other.spare.try_recv();
-            // The thread ends early only by a panic, which `finish` passes on.
-            let _ = other.chunks.send(chunk);
-            chunk = next.unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+        chunk.iter().for_each(|node| self.classes.step(node));
+        match &mut self.others {
+            Others::Here(groups) => chunk.iter().for_each(|node| groups.step(node)),
+            Others::Elsewhere { chunks, spare, .. } => {
+                let next = spare.try_recv();
+                // The thread ends early only by a panic, which `finish` passes on.
+                let _ = chunks.send(chunk);
+                chunk = next.unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+            }
         }
         chunk.clear();
         self.chunk = chunk;
@@ -100,24 +113,15 @@ impl<'s> Groups<'s> {
     /// The retained size of each class, and the other groups.
     pub(crate) fn finish(mut self) -> (Vec<u64>, GroupSums) {
         self.pass_on();
-        let joined = self.other.map(|other| {
-            drop(other.chunks);
-            let joined = other.thread.join();
-            joined.unwrap_or_else(|p| std::panic::resume_unwind(p))
-        });
-        let (superclasses, sites) = self
-            .by_kind
-            .or(joined)
-            .map(ByKind::finish)
-            .unwrap_or_default();
-        let groups = GroupSums {
-            superclasses,
-            sites,
-            top_level: Vec::new(),
-            packages: self.by_owner.packages.finish(),
-            loaders: self.by_owner.loaders.finish(),
+        let others = match self.others {
+            Others::Here(groups) => *groups,
+            Others::Elsewhere { chunks, thread, .. } => {
+                drop(chunks);
+                let joined = thread.join();
+                joined.unwrap_or_else(|p| std::panic::resume_unwind(p))
+            }
         };
-        (self.by_owner.classes.finish(), groups)
+        (self.classes.0.finish(), others.finish())
     }
 }
 
@@ -224,81 +228,98 @@ impl<K: Clone + Eq + Hash> Named<K> {
     }
 }
 
-/// Groups by class, package and loader. A class object counts for the class that it represents.
-struct ByOwner {
-    classes: Nested,
-    packages: Named<String>,
-    loaders: Named<ObjectId>,
-}
+/// Groups by class. A class object counts for the class that it represents, too.
+struct Classes(Nested);
 
-impl ByOwner {
-    fn new(table: &ClassTable) -> ByOwner {
-        let names = table.classes.iter().map(|c| package_of(&c.name).to_owned());
-        ByOwner {
-            classes: Nested::new(table.classes.len()),
-            packages: Named::new(names),
-            loaders: Named::new(table.classes.iter().map(|c| c.loader)),
-        }
-    }
-
+impl Classes {
     #[inline]
     fn step(&mut self, node: &Node) {
-        self.classes.close(node.at);
+        let Classes(sums) = self;
+        sums.close(node.at);
         // A class object belongs to the set of its own class and to that of java.lang.Class.
         if let Some(own) = node.own
             && own != node.class
         {
-            self.classes.member(node, own);
+            sums.member(node, own);
         }
-        self.classes.member(node, node.class);
-        self.classes.sum += node.shallow;
-        self.packages.step(node);
-        self.loaders.step(node);
+        sums.member(node, node.class);
+        sums.sum += node.shallow;
     }
 }
 
-/// Groups by class with subclasses, and by allocation site.
-struct ByKind {
-    /// Superclass of each class, [`NONE`] for none; without cycles.
-    above: Vec<u32>,
-    superclasses: Nested,
+/// Groups by package, by loader, by class with subclasses, and by allocation site. In packages and loaders, a class
+/// object counts for the class that it represents.
+struct OtherGroups {
+    packages: Named<String>,
+    loaders: Named<ObjectId>,
+    superclasses: Superclasses,
     /// If objects have different sites.
     sites: Option<Sites>,
 }
 
-impl ByKind {
-    fn new(table: &ClassTable, sites: bool) -> ByKind {
-        let above = table.classes.iter();
-        let above = above.map(|class| class.super_class.map_or(NONE, |above| above.0));
-        ByKind {
-            above: above.collect(),
-            superclasses: Nested::new(table.classes.len()),
+impl OtherGroups {
+    fn new(table: &ClassTable, sites: bool) -> OtherGroups {
+        let names = table.classes.iter().map(|c| package_of(&c.name).to_owned());
+        OtherGroups {
+            packages: Named::new(names),
+            loaders: Named::new(table.classes.iter().map(|c| c.loader)),
+            superclasses: Superclasses::new(table),
             sites: sites.then(Sites::new),
         }
     }
 
-    fn finish(mut self) -> (Vec<Bytes>, Vec<SiteSums>) {
-        let superclasses = self.superclasses.finish();
-        let sites = self.sites.map(Sites::finish).unwrap_or_default();
-        (superclasses.into_iter().map(Bytes).collect(), sites)
+    #[inline]
+    fn step(&mut self, node: &Node) {
+        self.packages.step(node);
+        self.loaders.step(node);
+        self.superclasses.step(node);
+        if let Some(sites) = &mut self.sites {
+            sites.step(node);
+        }
+    }
+
+    fn finish(mut self) -> GroupSums {
+        let superclasses = self.superclasses.sums.finish();
+        GroupSums {
+            superclasses: superclasses.into_iter().map(Bytes).collect(),
+            sites: self.sites.map(Sites::finish).unwrap_or_default(),
+            top_level: Vec::new(),
+            packages: self.packages.finish(),
+            loaders: self.loaders.finish(),
+        }
+    }
+}
+
+/// Groups by class with subclasses.
+struct Superclasses {
+    /// Superclass of each class, [`NONE`] for none; without cycles.
+    above: Vec<u32>,
+    sums: Nested,
+}
+
+impl Superclasses {
+    fn new(table: &ClassTable) -> Superclasses {
+        let above = table.classes.iter();
+        let above = above.map(|class| class.super_class.map_or(NONE, |above| above.0));
+        Superclasses {
+            above: above.collect(),
+            sums: Nested::new(table.classes.len()),
+        }
     }
 
     #[inline]
     fn step(&mut self, node: &Node) {
-        self.superclasses.close(node.at);
+        self.sums.close(node.at);
         let mut class = node.class;
         for _ in 0..DEEPEST {
             // The object that opened this group has opened those of the superclasses, too.
-            if class == NONE || self.superclasses.is_open[class as usize] {
+            if class == NONE || self.sums.is_open[class as usize] {
                 break;
             }
-            self.superclasses.member(node, class);
+            self.sums.member(node, class);
             class = self.above[class as usize];
         }
-        self.superclasses.sum += node.shallow;
-        if let Some(sites) = &mut self.sites {
-            sites.step(node);
-        }
+        self.sums.sum += node.shallow;
     }
 }
 

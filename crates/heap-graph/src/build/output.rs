@@ -26,26 +26,38 @@ pub(crate) fn class_object_set(table: &ClassTable, map: &IdMap<'_>) -> Bits {
     set
 }
 
-/// Writes classes, shallow sizes and file positions; returns the size of all objects in units.
+/// What the sections of all objects add up to.
+pub(crate) struct Written {
+    /// The size of all objects in units of the alignment.
+    pub(crate) units: u64,
+    /// The number of objects of each class.
+    pub(crate) of_class: Vec<u64>,
+}
+
+/// Writes classes, shallow sizes and file positions.
 pub(crate) fn objects(
     index: &mut IndexWriter,
     job: &Job<'_>,
     facts: ObjectFacts<'_>,
-) -> Result<u64, HeapError> {
+) -> Result<Written, HeapError> {
     let io = || HeapError::io("index");
-    let width = class_width(job.table.classes.len());
-    let known = job.table.classes.len() as u32;
+    let classes = job.table.classes.len();
+    let mut of_class = vec![0; classes];
     index
         .section(Tag::Classes, |out| {
             let mut bits = BitWriter::new(out);
             facts.each(|_, class, _| {
                 // An object whose class was lost between the passes gets the first one.
-                bits.push(u64::from(if class < known { class } else { 0 }), width)
+                let class = if class < classes as u32 { class } else { 0 };
+                if let Some(count) = of_class.get_mut(class as usize) {
+                    *count += 1;
+                }
+                bits.push(u64::from(class), class_width(classes))
             })?;
             bits.finish()
         })
         .map_err(io())?;
-    let (shallow, total) = shallow_sizes(job, &facts).map_err(io())?;
+    let (shallow, units) = shallow_sizes(job, &facts).map_err(io())?;
     index
         .section(Tag::Shallow, |out| shallow.write(out))
         .map_err(io())?;
@@ -76,7 +88,7 @@ pub(crate) fn objects(
             anchors.try_for_each(|(_, offset)| out.write_all(bytes_of(&[*offset])))
         })
         .map_err(io())?;
-    Ok(total)
+    Ok(Written { units, of_class })
 }
 
 /// Shallow sizes in units of the alignment, and their sum.

@@ -12,7 +12,7 @@ use super::tree::{self, Placed, Tree};
 use crate::HeapError;
 use crate::index::{IndexWriter, Tag};
 use crate::model::{ClassInfo, GroupSums, Summary, Sums};
-use crate::packed::{BitWriter, ColumnBuilder, width_for};
+use crate::packed::{BitWriter, ColumnBuilder, Packed, width_for};
 use crate::raw::{BigVec, bytes_of, prefetch, trim};
 use hprof::{Bytes, Diagnostics};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -290,7 +290,7 @@ fn columns<C: Cell, R: Cell>(
         };
         values.clear();
         values.extend(places.iter().enumerate().map(|(k, place)| of(k, place)));
-        Ok(())
+        Ok::<(), std::io::Error>(())
     };
     index
         .section(Tag::Dominators, |out| {
@@ -342,52 +342,86 @@ fn class_objects_by_number(job: &Job<'_>) -> FxHashMap<u64, u32> {
         .collect()
 }
 
-/// Writes the objects that each object dominates, by a counting sort of the dominators.
+/// The most threads that sort the dominators: each reads all of them.
+const SORTERS: usize = 4;
+
+/// Writes the objects that each object dominates, by a counting sort of the dominators. Each thread sorts what a part
+/// of the objects dominates.
 fn dominated<C: Cell>(job: &Job<'_>, index: &mut IndexWriter) -> Result<(), HeapError> {
     let io = || HeapError::io("dominator tree");
     let count = job.map.len();
+    let threads = job.options.thread_count().clamp(1, SORTERS);
+    let size = (count as usize).div_ceil(threads).max(1);
     let view = index.view().map_err(io())?;
-    let dominators =
-        crate::packed::Packed::new(view.bytes(Tag::Dominators), dominator_width(count), count);
-    let mut next = BigVec::<C>::zeroed(count as usize + 1, job.budget).map_err(io())?;
-    for object in 0..count {
-        let dominator = dominators.get(object);
-        if dominator < count {
-            next[dominator as usize] = C::new(next[dominator as usize].get() + 1);
+    let dominators = Packed::new(view.bytes(Tag::Dominators), dominator_width(count), count);
+    // Calls `call` with each object and its dominator, as an index into this part.
+    fn each(dominators: &Packed<'_>, first: usize, mut call: impl FnMut(usize, u64)) {
+        for object in 0..dominators.len() {
+            let dominator = dominators.get(object) as usize;
+            call(dominator.wrapping_sub(first), object);
         }
     }
-    let mut counts = ColumnBuilder::new(count, job.budget).map_err(io())?;
+    let mut next = BigVec::<C>::zeroed(count as usize, job.budget).map_err(io())?;
+    let parts = (0..).step_by(size).zip(next.chunks_mut(size)).collect();
+    parallel::on_threads(parts, |(first, counts): (usize, &mut [C])| {
+        each(&dominators, first, |dominator, _| {
+            if let Some(count) = counts.get_mut(dominator) {
+                *count = C::new(count.get() + 1);
+            }
+        });
+    });
     let mut starts = Vec::with_capacity(count as usize / 64 + 1);
     let mut sum = 0u64;
-    for object in 0..count as usize {
+    for (object, next) in next.iter_mut().enumerate() {
         if object % 64 == 0 {
             starts.push(sum);
         }
-        let own = next[object].get();
-        counts.push(own).map_err(io())?;
-        next[object] = C::new(sum);
+        let own = next.get();
+        *next = C::new(sum);
         sum += own;
     }
     let mut lists = BigVec::<C>::zeroed(sum as usize, job.budget).map_err(io())?;
-    for object in 0..count {
-        let dominator = dominators.get(object);
-        if dominator < count {
-            let at = next[dominator as usize].get();
-            lists[at as usize] = C::new(object);
-            next[dominator as usize] = C::new(at + 1);
-        }
+    let mut rest: &mut [C] = &mut lists;
+    let mut parts = Vec::new();
+    let ends = next.chunks(size).skip(1).map(|part| part[0].get());
+    let ends: Vec<u64> = ends.chain([sum]).collect();
+    let mut begin = 0;
+    for ((first, next), end) in (0..).step_by(size).zip(next.chunks_mut(size)).zip(ends) {
+        let (own, after) = rest.split_at_mut((end - begin) as usize);
+        parts.push((first, next, begin, own));
+        (rest, begin) = (after, end);
     }
-    drop(next);
+    parallel::on_threads(parts, |(first, next, begin, lists)| {
+        each(&dominators, first, |dominator, object| {
+            if let Some(next) = next.get_mut(dominator) {
+                let at = next.get();
+                lists[(at - begin) as usize] = C::new(object);
+                *next = C::new(at + 1);
+            }
+        });
+    });
+    // By now each entry is the end of the object's list, which is the start of the next one.
+    let ends = || next.iter().map(|end| end.get());
+    let counts = || {
+        let mut counts = ColumnBuilder::new(count, job.budget)?;
+        let starts = std::iter::once(0).chain(ends());
+        starts
+            .zip(ends())
+            .try_for_each(|(start, end)| counts.push(end - start))?;
+        Ok::<_, std::io::Error>(counts)
+    };
     let width = width_for(count);
-    index
-        .section(Tag::Dominated, |out| {
+    let (counts, written) = parallel::beside(counts, || {
+        index.section(Tag::Dominated, |out| {
             let mut bits = BitWriter::new(out);
             for object in lists.iter() {
                 bits.push(object.get(), width)?;
             }
             bits.finish()
         })
-        .map_err(io())?;
+    });
+    written.map_err(io())?;
+    let counts = counts.map_err(io())?;
     index
         .section(Tag::DominatedCounts, |out| counts.write(out))
         .map_err(io())?;

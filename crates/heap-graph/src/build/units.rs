@@ -1,12 +1,11 @@
 //! Work for several threads: the segments of a snapshot as units, pulled from one queue. Large
 //! segments are walked once by one thread, which leaves checkpoints; later passes split there.
 
+use super::parallel::on_threads;
 use crate::{Control, HeapError};
 use hprof::{Diagnostics, HeapVisitor, IdSize, Segment, Stretch, walk_stretch};
-use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// Bytes between checkpoints, cancellation points and progress reports.
 const STEP: u64 = 8 << 20;
@@ -66,33 +65,6 @@ fn copy(input: &Input<'_>, unit: Stretch, buffer: &mut Vec<u8>) -> bool {
     }
     buffer.resize(len as usize, 0);
     (input.read)(unit.from, buffer)
-}
-
-/// Passes each value to `work` on a thread of its own; on this thread, if there is only one, or if the system starts no
-/// further thread (`ulimit -v`, a limit of tasks). The results are in the order of the values.
-fn on_threads<V: Send, R: Send>(values: Vec<V>, work: impl Fn(V) -> R + Sync) -> Vec<R> {
-    if values.len() == 1 {
-        return values.into_iter().map(work).collect();
-    }
-    let slots: Vec<Mutex<Option<V>>> = values.into_iter().map(|v| Mutex::new(Some(v))).collect();
-    let take = |slot: &Mutex<Option<V>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let run = |slot: &Mutex<Option<V>>| take(slot).map(&work);
-    thread::scope(|scope| {
-        let run = &run;
-        let started = slots.iter().map(|slot| {
-            let thread = thread::Builder::new().spawn_scoped(scope, move || run(slot));
-            (slot, thread.ok())
-        });
-        let started: Vec<_> = started.collect();
-        let results = started
-            .into_iter()
-            .filter_map(|(slot, thread)| match thread {
-                // A panic of a worker is a bug; it is passed on to the caller.
-                Some(thread) => thread.join().unwrap_or_else(|p| resume_unwind(p)),
-                None => run(slot),
-            });
-        results.collect()
-    })
 }
 
 /// Runs one pass over all units; returns the visitors of the workers and the findings.

