@@ -153,7 +153,8 @@ impl ColumnBuilder {
         Ok(ColumnBuilder {
             heads: Vec::new(),
             bits: BitBuffer {
-                words: Tape::new(values, budget)?,
+                // A value has 56 bits at most, and the column ends with four words.
+                words: Tape::new(values + 4, budget)?,
                 word: 0,
                 bits: 0,
             },
@@ -226,10 +227,9 @@ impl ColumnBuilder {
         out.write_all(bytes_of(&counts))?;
         out.write_all(bytes_of(&self.heads))?;
         out.write_all(bytes_of(&self.exceptions))?;
-        let mut block = Vec::new();
+        let mut buffer = Vec::new();
         for number in 0..words.blocks() {
-            words.get(number, &mut block)?;
-            out.write_all(bytes_of(&block))?;
+            out.write_all(bytes_of(words.get(number, &mut buffer)?))?;
         }
         Ok(())
     }

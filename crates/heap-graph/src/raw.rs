@@ -33,6 +33,9 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 /// Arrays and sequences with fewer elements stay in memory even if they are not read soon.
 pub(crate) const SMALL: u64 = 2 << 20;
 
+/// Bytes of a huge page.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// How much memory the arrays of one build may take before they move to disk.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -111,7 +114,6 @@ impl<'b, T: Plain> BigVec<'b, T> {
         expect: usize,
         budget: &'b Budget,
     ) -> io::Result<BigVec<'b, T>> {
-        let bytes = len.max(1) * size_of::<T>();
         let charge = (expect.max(1) * size_of::<T>()) as u64;
         let before = budget.used.fetch_add(charge, Ordering::Relaxed);
         budget.phases.arrays(before + charge);
@@ -121,9 +123,22 @@ impl<'b, T: Plain> BigVec<'b, T> {
             array.charged = Some((budget, charge));
             return Ok(array);
         }
+        let mut array = Self::anonymous(len, expect)?;
+        array.charged = Some((budget, charge));
+        Ok(array)
+    }
+
+    /// An array of `len` zeros in memory, of which `expect` will be touched; no budget counts it.
+    fn anonymous(len: usize, expect: usize) -> io::Result<BigVec<'b, T>> {
+        let mut bytes = len.max(1) * size_of::<T>();
+        let is_large = expect * size_of::<T>() >= HUGE_PAGE / 2;
+        if is_large {
+            // Linux places only whole huge pages at an address where it can use them.
+            bytes = bytes.next_multiple_of(HUGE_PAGE);
+        }
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
         #[cfg(target_os = "linux")]
-        if expect * size_of::<T>() >= 1 << 21 {
+        if is_large {
             // Huge pages save a quarter of the time on these arrays; it is not an error if the system refuses.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
@@ -131,9 +146,14 @@ impl<'b, T: Plain> BigVec<'b, T> {
             _guard: None,
             map,
             len,
-            charged: Some((budget, charge)),
+            charged: None,
             marker: PhantomData,
         })
+    }
+
+    /// A small array of `len` zeros, which no budget counts.
+    pub(crate) fn small(len: usize) -> io::Result<BigVec<'b, T>> {
+        Self::anonymous(len, len)
     }
 
     /// An array of `len` zeros that the next phases do not need: for a large heap in an unlinked file. The file is also

@@ -184,10 +184,10 @@ pub(crate) fn immediate_dominators<'b, C: Cell>(
     let mut idom = BigVec::<C>::zeroed(n as usize, budget).map_err(io())?;
     let (mut parent, mut limit) = (Vec::new(), Vec::new());
     for block in 0..parents.blocks() {
-        parents.get(block, &mut parent).map_err(io())?;
-        semi.get(block, &mut limit).map_err(io())?;
+        let parent = parents.get(block, &mut parent).map_err(io())?;
+        let limit = semi.get(block, &mut limit).map_err(io())?;
         let from = first_of(block) as usize;
-        for (k, (parent, limit)) in parent.iter().zip(&limit).enumerate() {
+        for (k, (parent, limit)) in parent.iter().zip(limit).enumerate() {
             let (mut d, limit) = (parent.get(), limit.get());
             while d > limit {
                 d = idom[d as usize].get();
@@ -224,15 +224,16 @@ fn semidominators<C: Cell>(
         fetched: [C::default(); FETCHED],
     };
     let mut lists = class_edges.lists.iter().peekable();
-    let (mut parent, mut limits) = (Vec::new(), Vec::new());
+    let (mut buffer, mut limits) = (Vec::new(), Vec::new());
     // Meanwhile another thread groups the edges of the next bucket.
     parallel::in_order(buckets, 2, group, |block, grouped| {
         let bucket = last_first(block);
         control.check()?;
         control.report("dominators", n.saturating_sub(first_of(bucket)), n);
-        parents.get(bucket, &mut parent).map_err(io())?;
+        let parent = parents.get(bucket, &mut buffer).map_err(io())?;
         let from = first_of(bucket);
-        limits.clone_from(&parent);
+        limits.clear();
+        limits.extend_from_slice(parent);
         for (k, parent) in parent.iter().enumerate().rev() {
             let w = from + k as u64;
             if w == 0 {

@@ -167,10 +167,10 @@ fn fold<C: Cell, R: Cell>(
     let (retained, groups) = std::thread::scope(|scope| {
         let threads = job.options.thread_count();
         let mut groups = Groups::new(job.table, sizes.has_traces(), threads, scope);
-        let mut block = Vec::new();
+        let mut buffer = Vec::new();
         for number in 0..tree.subtrees.blocks() {
             job.control.check()?;
-            tree.subtrees.get(number, &mut block).map_err(io())?;
+            let block = tree.subtrees.get(number, &mut buffer).map_err(io())?;
             for (k, size) in block.iter().enumerate() {
                 let (at, size) = (first_of(number) + k as u64, size.get());
                 let [object, kind] = placed[at as usize].map(R::get);
@@ -278,8 +278,8 @@ fn columns<C: Cell, R: Cell>(
     let threads = job.options.thread_count();
     let mut column = ColumnBuilder::new(count, job.budget).map_err(io())?;
     let unreachable = [R::new(count + 1), R::new(0)];
-    let compute = |block: usize, (places, values): &mut (Vec<C>, Vec<Placed<R>>)| {
-        tree.places.get(block, places)?;
+    let compute = |block: usize, (buffer, values): &mut (Vec<C>, Vec<Placed<R>>)| {
+        let places = tree.places.get(block, buffer)?;
         let of = |k: usize, place: &C| {
             if let Some(ahead) = places.get(k + AHEAD).and_then(|c| c.pre()) {
                 prefetch(&tree.placed, ahead as usize);

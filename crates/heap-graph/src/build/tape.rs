@@ -2,7 +2,7 @@
 //! large ones, so that they do not add to the peak of memory.
 
 use super::cell::Cell;
-use crate::raw::{Budget, SMALL, bytes_of, bytes_of_mut};
+use crate::raw::{BigVec, Budget, SMALL, bytes_of, bytes_of_mut};
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
@@ -12,14 +12,14 @@ use std::io;
 pub(crate) const BLOCK: usize = 1 << 16;
 
 #[derive(Debug)]
-enum Store<C> {
-    Memory(Vec<Vec<C>>),
+enum Store<C: Cell> {
+    Memory(BigVec<'static, C>),
     File(File),
 }
 
 /// A sequence of blocks. Every block but the last has [`BLOCK`] values.
 #[derive(Debug)]
-pub(crate) struct Tape<C> {
+pub(crate) struct Tape<C: Cell> {
     store: Store<C>,
     /// Values appended since the last full block.
     tail: Vec<C>,
@@ -28,10 +28,10 @@ pub(crate) struct Tape<C> {
 }
 
 impl<C: Cell> Tape<C> {
-    /// A tape that will hold about `expect` values.
+    /// A tape that will hold at most `expect` values.
     pub(crate) fn new(expect: u64, budget: &Budget) -> io::Result<Tape<C>> {
         let store = if expect < SMALL {
-            Store::Memory(Vec::new())
+            Store::Memory(BigVec::small(expect as usize)?)
         } else {
             Store::File(tempfile::tempfile_in(budget.dir())?)
         };
@@ -80,11 +80,10 @@ impl<C: Cell> Tape<C> {
     pub(crate) fn put(&mut self, block: usize, values: &[C]) -> io::Result<()> {
         self.blocks = self.blocks.max(block + 1);
         match &mut self.store {
-            Store::Memory(blocks) => {
-                if blocks.len() <= block {
-                    blocks.resize(block + 1, Vec::new());
-                }
-                blocks[block] = values.to_vec();
+            Store::Memory(all) => {
+                let part = all.get_mut(block * BLOCK..block * BLOCK + values.len());
+                let part = part.ok_or_else(|| io::Error::other("more values than expected"))?;
+                part.copy_from_slice(values);
                 Ok(())
             }
             Store::File(file) => {
@@ -99,19 +98,16 @@ impl<C: Cell> Tape<C> {
         self.blocks
     }
 
-    /// Reads a block.
-    pub(crate) fn get(&self, block: usize, out: &mut Vec<C>) -> io::Result<()> {
-        let from = (block * BLOCK) as u64;
-        let len = self.len.saturating_sub(from).min(BLOCK as u64) as usize;
+    /// A block; `buffer` may be used to read it.
+    pub(crate) fn get<'t>(&'t self, block: usize, buffer: &'t mut Vec<C>) -> io::Result<&'t [C]> {
+        let from = block * BLOCK;
+        let len = self.len.saturating_sub(from as u64).min(BLOCK as u64) as usize;
         match &self.store {
-            Store::Memory(blocks) => {
-                out.clear();
-                out.extend_from_slice(blocks.get(block).map_or(&[], Vec::as_slice));
-                Ok(())
-            }
+            Store::Memory(all) => Ok(all.get(from..from + len).unwrap_or_default()),
             Store::File(file) => {
-                out.resize(len, C::default());
-                read_exact_at(file, bytes_of_mut(out), from * size_of::<C>() as u64)
+                buffer.resize(len, C::default());
+                read_exact_at(file, bytes_of_mut(buffer), (from * size_of::<C>()) as u64)?;
+                Ok(buffer)
             }
         }
     }
@@ -125,13 +121,13 @@ mod tests {
     fn blocks_come_back_from_memory_and_from_a_file() {
         let dir = std::env::temp_dir();
         let budget = Budget::new(None, &dir, crate::Phases::default());
-        for expect in [10, SMALL] {
+        for expect in [200_000, SMALL] {
             let mut tape = Tape::<u32>::new(expect, &budget).unwrap();
             (0..200_000u32).for_each(|i| tape.push(i * 3).unwrap());
             tape.finish().unwrap();
             assert_eq!((tape.len, tape.blocks()), (200_000, 4));
-            let mut out = Vec::new();
-            tape.get(3, &mut out).unwrap();
+            let mut buffer = Vec::new();
+            let out = tape.get(3, &mut buffer).unwrap();
             assert_eq!(out.len(), 200_000 - 3 * BLOCK);
             assert_eq!(out[7], (3 * BLOCK as u32 + 7) * 3);
         }

@@ -64,24 +64,25 @@ pub(crate) fn build<'b, C: Cell, R: Cell>(
     {
         let shared = SharedSlice::new(&mut placed);
         let threads = job.options.thread_count();
-        parallel::blocks(numbers.blocks(), threads, |block, cells: &mut Vec<C>| {
-            numbers.get(block, cells)?;
-            for k in 0..cells.len() {
+        let compute = |block, (buffer, own): &mut (Vec<C>, Vec<C>)| {
+            let cells = numbers.get(block, buffer)?;
+            own.clear();
+            own.extend(cells.iter().enumerate().map(|(k, cell)| {
                 if let Some(ahead) = cells.get(k + AHEAD).and_then(|c| c.pre()) {
                     prefetch(&order, ahead as usize);
                 }
-                if let Some(pre) = cells[k].pre() {
-                    cells[k] = C::visited(order[pre as usize].get());
-                }
-            }
-            let own = place(job, super::pairs::first_of(block), cells, sizes, &shared);
+                cell.pre()
+                    .map_or(*cell, |pre| C::visited(order[pre as usize].get()))
+            }));
+            let sum = place(job, super::pairs::first_of(block), own, sizes, &shared);
             if let Ok(mut all) = all.lock() {
                 let (places, reached) = &mut *all;
-                places.put(block, cells)?;
-                reached.add(own);
+                places.put(block, own)?;
+                reached.add(sum);
             }
             Ok(())
-        })?;
+        };
+        parallel::blocks(numbers.blocks(), threads, compute)?;
     }
     let (mut places, _) = all.into_inner().unwrap_or_else(|e| e.into_inner());
     places.len = numbers.len;
