@@ -133,16 +133,20 @@ struct BitBuffer {
 }
 
 impl BitBuffer {
-    /// `width` is less than 64.
-    #[inline]
-    fn push(&mut self, value: u64, width: u32) -> io::Result<()> {
-        let shift = (self.bits & 63) as u32;
-        self.word |= value << shift;
-        self.bits += u64::from(width);
-        if shift + width >= 64 {
-            self.words.push(self.word)?;
-            self.word = value >> (64 - shift);
+    /// Appends values of `width` bits each, fewer than 64.
+    fn extend(&mut self, values: impl Iterator<Item = u64>, width: u32) -> io::Result<()> {
+        let (mut word, mut shift) = (self.word, (self.bits & 63) as u32);
+        for value in values {
+            word |= value << shift;
+            shift += width;
+            self.bits += u64::from(width);
+            if shift >= 64 {
+                self.words.push(word)?;
+                shift -= 64;
+                word = value >> (width - shift);
+            }
         }
+        self.word = word;
         Ok(())
     }
 }
@@ -176,14 +180,16 @@ impl ColumnBuilder {
 
     fn flush(&mut self) -> io::Result<()> {
         // counts[w]: values that need exactly w bits.
-        let mut counts = [0u32; 65];
+        let (mut counts, mut widest) = ([0u32; 65], 1);
         for value in &self.block {
             // An all-ones value is the mark of an exception, so a value needs value+1 to fit.
-            counts[width_for(value.saturating_add(1)) as usize] += 1;
+            let width = width_for(value.saturating_add(1));
+            counts[width as usize] += 1;
+            widest = widest.max(width);
         }
         let mut best = (u64::MAX, 56);
         let mut above = 0u64;
-        for width in (1..=64u32).rev() {
+        for width in (1..=widest).rev() {
             if width <= 56 {
                 let cost = u64::from(width) * self.block.len() as u64 + above * 128;
                 if cost <= best.0 {
@@ -195,12 +201,13 @@ impl ColumnBuilder {
         let width = best.1;
         let escape = (1u64 << width) - 1;
         self.heads.push(self.bits.bits << 6 | u64::from(width));
-        for (i, value) in self.block.iter().enumerate() {
-            let fits = *value < escape;
-            self.bits.push(if fits { *value } else { escape }, width)?;
-            if !fits {
-                self.exceptions.push([self.len + i as u64, *value]);
-            }
+        let values = self.block.iter().map(|value| *value.min(&escape));
+        self.bits.extend(values, width)?;
+        if widest > width {
+            let all = (self.len..).zip(&self.block);
+            let exceptions = all.filter(|(_, value)| **value >= escape);
+            self.exceptions
+                .extend(exceptions.map(|(at, value)| [at, *value]));
         }
         self.len += self.block.len() as u64;
         self.block.clear();
