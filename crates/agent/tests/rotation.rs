@@ -163,6 +163,10 @@ fn spun(stage: &Stage, file: &Path) -> u64 {
     }
     let ran = stage.run(&["profile", &file.to_string_lossy(), "--json"]);
     let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
+    if printed.contains("the profile has no counts") {
+        // On a busy machine, the program may not have run in that second.
+        return 0;
+    }
     assert_eq!(ran.status.code(), Some(0), "{}: {printed}", file.display());
     let answer: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     let rows = answer["methods"].as_array().expect("methods");
