@@ -112,6 +112,15 @@ impl Catalog {
             .insert(id, Arc::new(new_class(info.clone(), trace)));
     }
 
+    /// A class was unloaded, and nothing refers to it.
+    pub(crate) fn forget_class(&mut self, id: ClassId) {
+        if let Some(class) = self.classes.remove(&id)
+            && self.mirrors.get(&class.info.mirror) == Some(&id)
+        {
+            self.mirrors.remove(&class.info.mirror);
+        }
+    }
+
     /// Every class that was defined and not forgotten.
     pub(crate) fn class_ids(&self) -> Vec<ClassId> {
         let mut ids: Vec<_> = self.classes.keys().copied().collect();

@@ -6,4 +6,5 @@ mod recorder;
 mod replay_oracle;
 mod scripted;
 mod teller;
+mod unloaded_classes;
 mod wall_clock;

@@ -18,7 +18,7 @@ const HOT: TraceId = TraceId(1);
 const COLD: TraceId = TraceId(2);
 
 /// A VM with two methods, two traces, a class with objects, and counts of every kind.
-fn small_vm() -> ScriptedVm {
+pub(crate) fn small_vm() -> ScriptedVm {
     let mut vm = ScriptedVm::new();
     let node = vm.class("Ldemo/Node;", Some("Node.java"), &[]);
     let ints = vm.class("[I", None, &[]);
@@ -119,7 +119,7 @@ fn ints_of(numbers: &[i32]) -> Vec<u8> {
 }
 
 /// Starts the VM and introduces everything.
-fn start(recorder: &mut Recorder, vm: &mut ScriptedVm) {
+pub(crate) fn start(recorder: &mut Recorder, vm: &mut ScriptedVm) {
     let class = ClassId(1);
     let hot = vm.method(class, "hot", "(I)V");
     let main = vm.method(class, "main", "([Ljava/lang/String;)V");
@@ -680,18 +680,4 @@ fn a_collector_gets_each_note_with_its_next_table_and_all_at_the_end() {
     }
     recorder.notify(&vm, &Event::VmDeath);
     assert_eq!(notes(), [first, "no timers", again, "no timers"]);
-}
-
-#[test]
-fn an_unload_is_written_for_classes_the_file_knows() {
-    let (mut recorder, out, _) = recorder("heap=sites,format=b", None);
-    let mut vm = small_vm();
-    start(&mut recorder, &mut vm);
-    for class in [ClassId(1), ClassId(77)] {
-        recorder.notify(&vm, &Event::ClassUnloaded { class });
-    }
-    let unloads = tags(&out.bytes())
-        .into_iter()
-        .filter(|tag| *tag == RecordTag::UnloadClass);
-    assert_eq!(unloads.count(), 1);
 }

@@ -275,6 +275,44 @@ fn classes_that_come_and_go_have_names_in_the_stream_within_its_memory() {
     }
 }
 
+/// A profile gives back what it knows of a class that is unloaded, unless a stack or a row refers to it: the names of
+/// all are more than the limit.
+#[test]
+fn classes_that_come_and_go_without_records_leave_nothing_in_the_memory_of_a_profile() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let made = many_classes(lab);
+    for jdk in lab.some_jdks() {
+        // Nothing is recorded of the classes.
+        let options = "monitor=y,format=b,modern=y,memory=24m,file=out";
+        let flags = ["-Xmx64m", "-XX:MaxMetaspaceSize=32m"];
+        let program = ["ManyClasses", "loaders", "400"];
+        let ran = lab.run_in(jdk, made.path(), Some(options), &flags, &program);
+        let on = format!("on {}: {}", jdk.full_version, ran.stderr());
+        assert!(ran.stdout().ends_with("called 40000\n"), "{on}");
+        let bytes = std::fs::read(ran.folder.path().join("out")).expect("a profile");
+        let has = |text: &str| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        assert!(!has("NOTE: memory="), "{on}");
+        let ids = hprof::Header::parse(&bytes).expect("a header").id_size;
+        let [mut loaded, mut unloaded] = [0; 2];
+        let map = hprof::map_file(&bytes, |record| match record.decode(ids) {
+            Some(hprof::Record::LoadClass { .. }) => loaded += 1,
+            Some(hprof::Record::UnloadClass { .. }) => unloaded += 1,
+            _ => {}
+        });
+        assert!(!map.expect("a profile").diagnostics.any_damage(), "{on}");
+        assert!(
+            loaded > 40_000 && unloaded > 20_000,
+            "{loaded} {unloaded} {on}"
+        );
+    }
+}
+
 #[test]
 fn classes_that_come_and_go_are_counted_and_cost_little() {
     let Some(lab) = crate::common::lab() else {

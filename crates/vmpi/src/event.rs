@@ -241,6 +241,8 @@ pub enum Event<'a> {
     ClassUnloaded {
         /// Its id.
         class: ClassId,
+        /// Whether a stack or a row refers to it, now or later. Otherwise the VM has forgotten it.
+        is_named: bool,
     },
     /// A thread started, or was found running.
     ThreadStarted {

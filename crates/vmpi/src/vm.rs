@@ -59,7 +59,7 @@ pub trait Vm {
     /// The VM as a whole.
     fn info(&self) -> &VmInfo;
 
-    /// Data of a class, also of an unloaded one.
+    /// Data of a class, also of an unloaded one to which a stack or a row refers.
     fn class(&self, class: ClassId) -> Result<ClassInfo, VmError>;
     /// The origin of a class, if the VM provides it.
     fn place(&self, class: ClassId) -> Result<ClassPlace, VmError> {

@@ -31,8 +31,9 @@ pub(crate) struct Settings {
     pub(crate) sampling: bool,
     pub(crate) depth: u32,
     pub(crate) primitives: crate::options::Primitives,
-    /// Whether the origins of classes are written, which only a collector receives.
-    pub(crate) places: bool,
+    /// Whether a collector receives the output: it gets the origins of classes, and only the classes that something
+    /// refers to, because the classes of a program that loads and unloads them have no end.
+    pub(crate) for_collector: bool,
 }
 
 /// Writes the binary form. A name's record is always written directly before its first use.
@@ -46,7 +47,8 @@ pub(crate) struct BinaryOutput {
     /// Names written so far.
     n_names: u64,
     frames: FxHashSet<u32>,
-    classes: FxHashSet<ClassId>,
+    /// Classes that have been written, and whether a stack or a row that was written refers to them.
+    classes: FxHashMap<ClassId, bool>,
     pub(super) taken: Taken,
     /// Classes whose origin has been written.
     placed: FxHashSet<ClassId>,
@@ -74,7 +76,7 @@ impl Taken {
     /// The next number of a class; the profiler never counts up to these.
     fn next_class(&mut self) -> ClassId {
         self.classes += 1;
-        ClassId(1 << 24 | self.classes)
+        ClassId(1 << 31 | self.classes)
     }
 }
 
@@ -103,7 +105,7 @@ impl BinaryOutput {
             names: FxHashMap::default(),
             n_names: 0,
             frames: FxHashSet::default(),
-            classes: FxHashSet::default(),
+            classes: FxHashMap::default(),
             taken: Taken::default(),
             placed: FxHashSet::default(),
         }
@@ -135,9 +137,9 @@ impl BinaryOutput {
         id
     }
 
-    /// The name of a thread. Only the first names are remembered, because programs can create threads with new names
-    /// without end.
-    fn thread_name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
+    /// The name of a thread or a class. Only the first names are remembered, because programs can create threads and
+    /// classes with new names without end.
+    fn passing_name(&mut self, vm: &dyn Vm, name: &str) -> ObjectId {
         if self.names.len() < AGENT_NAMES || name.is_empty() || self.names.contains_key(name) {
             return self.name(vm, name);
         }
@@ -157,9 +159,18 @@ impl BinaryOutput {
         id
     }
 
-    /// Makes sure that the file has a LOAD CLASS for the class.
-    pub(super) fn class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
-        if id.0 != 0 && !self.classes.contains(&id) {
+    /// Makes sure that the file has a LOAD CLASS for the class, to which a stack or a row refers.
+    fn class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
+        let serial = self.dumped_class(context, id);
+        if let Some(is_named) = self.classes.get_mut(&id) {
+            *is_named = true;
+        }
+        serial
+    }
+
+    /// Makes sure that the file has a LOAD CLASS for a class of a heap dump.
+    pub(super) fn dumped_class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
+        if id.0 != 0 && !self.classes.contains_key(&id) {
             let class = context.catalog.class(context.vm, id);
             self.load(context, id, &class);
         }
@@ -178,21 +189,22 @@ impl BinaryOutput {
             serial: class_serial(id),
             class,
             trace: trace_serial(TraceId::EMPTY),
-            name: self.name(context.vm, name),
+            name: self.passing_name(context.vm, name),
         };
         self.put(context.vm, &record);
         (id, class_serial(id))
     }
 
     fn load(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class) {
-        if !self.classes.insert(id) {
+        if self.classes.contains_key(&id) {
             return;
         }
+        self.classes.insert(id, false);
         let record = Record::LoadClass {
             serial: class_serial(id),
             class: self.ids.id(class.info.mirror),
             trace: trace_serial(class.trace),
-            name: self.name(context.vm, &class.name),
+            name: self.passing_name(context.vm, &class.name),
         };
         self.put(context.vm, &record);
     }
@@ -201,7 +213,7 @@ impl BinaryOutput {
     fn places(&mut self, context: &mut Context<'_>, classes: impl Iterator<Item = ClassId>) {
         let mut body = Vec::new();
         for id in classes {
-            if !self.settings.places || !self.placed.insert(id) {
+            if !self.settings.for_collector || !self.placed.insert(id) {
                 continue;
             }
             let Ok(place) = context.vm.place(id) else {
@@ -283,12 +295,22 @@ impl Emit for BinaryOutput {
     }
 
     fn class_loaded(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class) {
-        self.load(context, id, class);
+        if !self.settings.for_collector {
+            self.load(context, id, class);
+        }
     }
 
-    fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId) {
+    fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId, is_named: bool) {
         // Only classes that are in the file: an UNLOAD of an unknown serial confuses readers.
-        if self.classes.contains(&id) {
+        let Some(is_written_named) = self.classes.get(&id) else {
+            return;
+        };
+        let is_named = is_named || *is_written_named;
+        if !is_named {
+            self.classes.remove(&id);
+        }
+        // A collector forgets the class, so it keeps one that something refers to.
+        if !is_named || !self.settings.for_collector {
             self.put(
                 context.vm,
                 &Record::UnloadClass {
@@ -299,7 +321,7 @@ impl Emit for BinaryOutput {
     }
 
     fn thread_started(&mut self, context: &mut Context<'_>, thread: &ThreadRecord<'_>) {
-        let name = self.thread_name(context.vm, &thread.info.name);
+        let name = self.passing_name(context.vm, &thread.info.name);
         let record = Record::StartThread {
             thread: thread_serial(thread.thread),
             object: self.ids.id(thread.info.object),
@@ -367,7 +389,7 @@ impl Emit for BinaryOutput {
             let of_row = section.table.variances(one.row);
             variances.extend(of_row.iter().flat_map(|one| one.to_be_bytes()));
         }
-        if section.table.is_estimate() && self.settings.places {
+        if section.table.is_estimate() && self.settings.for_collector {
             self.body(context.vm, RecordTag::SiteVariances, &variances);
         }
         let (live, allocated) = section.table.totals();
@@ -487,7 +509,7 @@ impl Emit for BinaryOutput {
     }
 
     fn class_options(&mut self, context: &mut Context<'_>, answers: &[vmpi::ClassAnswer]) {
-        if !self.settings.places {
+        if !self.settings.for_collector {
             return;
         }
         let mut body = Vec::with_capacity(9 * answers.len());

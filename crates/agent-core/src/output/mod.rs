@@ -58,8 +58,8 @@ pub(crate) trait Emit: Send {
     fn begin(&mut self, context: &mut Context<'_>, unix_ms: u64);
     /// A class was loaded.
     fn class_loaded(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class);
-    /// A class was unloaded.
-    fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId);
+    /// A class was unloaded; `is_named`: a stack or a row refers to it, now or later.
+    fn class_unloaded(&mut self, context: &mut Context<'_>, id: ClassId, is_named: bool);
     /// A thread started.
     fn thread_started(&mut self, context: &mut Context<'_>, thread: &ThreadRecord<'_>);
     /// A thread ended.

@@ -28,7 +28,7 @@ pub fn stacks(
             fields: true,
             arrays: true,
         },
-        places: false,
+        for_collector: false,
     };
     let ids = ObjectIds::new(Mode::Modern, vm.info());
     let sink = Sink::new(Box::new(Pieces(pieces)));

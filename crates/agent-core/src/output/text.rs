@@ -116,7 +116,7 @@ impl Emit for TextOutput {
 
     fn class_loaded(&mut self, _: &mut Context<'_>, _: ClassId, _: &Class) {}
 
-    fn class_unloaded(&mut self, _: &mut Context<'_>, _: ClassId) {}
+    fn class_unloaded(&mut self, _: &mut Context<'_>, _: ClassId, _: bool) {}
 
     fn thread_started(&mut self, _: &mut Context<'_>, thread: &ThreadRecord<'_>) {
         if !self.bare {

@@ -228,7 +228,8 @@ impl Recorder {
                     depth: options.traces.depth,
                     primitives: options.primitives,
                     // Some readers of files stop at a record that they do not know.
-                    places: options.mode == Mode::Modern && options.output.target.is_collector(),
+                    for_collector: options.mode == Mode::Modern
+                        && options.output.target.is_collector(),
                 };
                 let max_memory = info.max_memory;
                 Box::new(BinaryOutput::new(
@@ -542,8 +543,14 @@ impl Profiler for Recorder {
                     out.class_loaded(context, class, &entry);
                 });
             }
-            Event::ClassUnloaded { class } => {
-                self.write(vm, |out, context| out.class_unloaded(context, *class));
+            Event::ClassUnloaded { class, is_named } => {
+                self.write(vm, |out, context| {
+                    out.class_unloaded(context, *class, *is_named);
+                });
+                if !is_named {
+                    self.catalog.forget_class(*class);
+                    self.answers.0.remove(class);
+                }
             }
             Event::ThreadStarted {
                 thread,

@@ -76,7 +76,8 @@ pub(crate) struct Question {
 /// Questions to factories of the program, and their answers.
 #[derive(Debug, Default)]
 struct Factories {
-    answers: FxHashMap<(String, ClassId), Chosen>,
+    /// By class and factory.
+    answers: FxHashMap<ClassId, FxHashMap<String, Chosen>>,
     /// New questions.
     questions: Vec<Question>,
     /// Factories that are not called again, because they do not answer.
@@ -152,8 +153,8 @@ impl Choices {
             Choice::Off => Chosen::Off,
             Choice::Record(options) => Chosen::Record(*options),
             Choice::Ask(factory) => {
-                let asked = (factory.clone(), class);
-                match self.factories.answers.get(&asked) {
+                let answers = self.factories.answers.get(&class);
+                match answers.and_then(|answers| answers.get(factory)) {
                     Some(answer) => {
                         self.factories.news.push((class, *answer));
                         *answer
@@ -162,7 +163,7 @@ impl Choices {
                     // The default, until it has answered.
                     None => {
                         let question = Question {
-                            factory: asked.0,
+                            factory: factory.clone(),
                             class,
                             module: module(jni, mirror),
                             name,
@@ -175,6 +176,17 @@ impl Choices {
         };
         self.known.insert(class, chosen);
         chosen
+    }
+
+    /// Drops what is known of a class that was unloaded.
+    pub(crate) fn forget(&mut self, class: ClassId) {
+        self.known.remove(&class);
+        let factories = &mut self.factories;
+        factories.answers.remove(&class);
+        factories
+            .questions
+            .retain(|question| question.class != class);
+        factories.news.retain(|(of, _)| *of != class);
     }
 
     /// Whether a thread that calls factories must be started.
@@ -242,9 +254,10 @@ impl Choices {
             .iter()
             .map(|(question, answer)| (question.class, *answer));
         self.factories.news.extend(reported);
-        let answers = answers.into_iter();
-        let keyed = answers.map(|(question, answer)| ((question.factory, question.class), answer));
-        self.factories.answers.extend(keyed);
+        for (question, answer) in answers {
+            let known = self.factories.answers.entry(question.class);
+            known.or_default().insert(question.factory, answer);
+        }
         if is_news {
             self.renew();
         }

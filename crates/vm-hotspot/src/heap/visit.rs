@@ -253,7 +253,7 @@ pub(crate) fn walk(
         .map_err(failed)?;
     let mut shapes = FxHashMap::default();
     let layouts = Layouts::read(live, jni, |mirror| {
-        let class = hotspot.lock().registry.class(live, jni, mirror);
+        let class = hotspot.lock().registry.registered_class(live, jni, mirror);
         if class != ClassId(0) {
             let (array, element) = (None, ObjectHandle::NULL);
             shapes.entry(i64::from(class.0)).or_insert_with(|| {

@@ -145,7 +145,7 @@ impl Namer<'_> {
 
     /// The number of a class whose instances can be reported from now on.
     fn number(&mut self, mirror: Object) -> Option<ClassId> {
-        let class = self.registry.class(self.env, self.jni, mirror);
+        let class = self.registry.registered_class(self.env, self.jni, mirror);
         if self.names.classes.contains_key(&class) {
             return Some(class);
         }

@@ -12,7 +12,7 @@ use crate::instrument::rewrite::{Tracking, is_eligible};
 use crate::instrument::tracker::Tracker;
 use crate::threads::monitors::Step;
 use crate::vm::config::WhenExhausted;
-use crate::vm::hotspot::HotSpot;
+use crate::vm::hotspot::{ANNOUNCED, HotSpot};
 use crate::vm::registry::CLASS_TAG;
 
 impl HotSpot {
@@ -179,6 +179,7 @@ impl Agent for HotSpot {
         if self.live().is_none() {
             return;
         }
+        let is_nested = is_inside();
         with_agent_guard(|| {
             if self.takes_async_stacks() {
                 // Creates the method ids that samples are reported with.
@@ -192,6 +193,12 @@ impl Agent for HotSpot {
                 .announce_class(env, jni, class, trace, thread);
             // Calls a factory before the class has objects, if it answers immediately.
             state.look_up(jni, (id, class));
+            let pending = state.registry.pending.len();
+            drop(state);
+            // A program may load and unload classes without end although nothing else is emitted.
+            if pending >= ANNOUNCED && !is_nested {
+                self.emit_pending();
+            }
         });
     }
 

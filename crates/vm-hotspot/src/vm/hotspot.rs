@@ -101,8 +101,9 @@ const GATHERED: usize = 256;
 
 /// How many unloaded classes a thread cleans up when it locks the state.
 const CLEARED_UP: usize = 32;
-/// How many unloaded classes a thread of the program announces at a time; other threads announce the rest.
-const ANNOUNCED: usize = 256;
+/// How many unloaded classes a thread of the program announces at a time; other threads announce the rest. A thread that
+/// loads a class announces what is pending if it is at least as much.
+pub(super) const ANNOUNCED: usize = 256;
 
 /// The last recording that was begun: null, or one that is never freed.
 static HOTSPOT: AtomicPtr<HotSpot> = AtomicPtr::new(std::ptr::null_mut());
@@ -484,8 +485,9 @@ impl HotSpot {
                 }
                 Pending::ClassGone(class) => {
                     gone += 1;
+                    let is_named = state.forget_class(class);
                     drop(state);
-                    sink(&Event::ClassUnloaded { class });
+                    sink(&Event::ClassUnloaded { class, is_named });
                 }
                 Pending::Trace(id) => {
                     let trace = registry.traces[id.0].clone();

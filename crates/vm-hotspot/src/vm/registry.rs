@@ -34,9 +34,14 @@ pub(crate) mod handles {
     /// How many threads can have a handle at a time.
     pub(crate) const MOST_THREADS: u64 = OBJECTS - THREADS - 1;
 
+    /// Numbers of classes are not reused. Those that would be handles of loaders get this bit, for which only ids of eight
+    /// bytes have room.
+    const LATE_CLASSES: u64 = 1 << 40;
+
     /// The handle of a class's mirror.
     pub(crate) fn class(id: ClassId) -> ObjectHandle {
-        ObjectHandle(u64::from(id.0))
+        let id = u64::from(id.0);
+        ObjectHandle(if id < LOADERS { id } else { LATE_CLASSES | id })
     }
 
     /// The handle of the `index`th loader.
@@ -74,6 +79,8 @@ pub(crate) struct ClassEntry {
     pub(crate) load_trace: TraceId,
     /// Its known methods, by their ids in the VM.
     pub(super) methods: Vec<((MethodPtr, i64), MethodId)>,
+    /// Whether a stack, a site or another record refers to it, so that its entry is kept after it is unloaded.
+    pub(super) is_named: bool,
     /// Whether it has been unloaded; the VM may then give the ids to other methods.
     pub(super) is_gone: bool,
 }
@@ -148,8 +155,8 @@ pub(crate) struct Registry {
     pub(crate) traces: Numbered<Arc<Trace>>,
     pub(super) by_trace: FxHashMap<Arc<Trace>, TraceId>,
     pub(crate) pending: VecDeque<Pending>,
-    /// Whether a profiler receives everything, and may query it until the recording ends. Otherwise the data of a
-    /// class, and all stacks, are dropped when a class is unloaded.
+    /// Whether a profiler receives everything, and may query what its records refer to until the recording ends.
+    /// Otherwise the data of a class, and all stacks, are dropped when a class is unloaded.
     pub(crate) has_profiler: bool,
     /// The tracker's class, whose frames are removed from stacks.
     pub(crate) tracker: Option<ClassId>,
@@ -177,8 +184,17 @@ impl Registry {
         self.agent_threads.clone_from(&before.agent_threads);
     }
 
-    /// The class of a mirror; found or registered.
+    /// The class of a mirror, to which a record refers from now on.
     pub(crate) fn class(&mut self, env: Env<Live>, jni: Jni, mirror: Object) -> ClassId {
+        let id = self.registered_class(env, jni, mirror);
+        if let Some(entry) = self.classes.get_mut(id.0) {
+            entry.is_named = true;
+        }
+        id
+    }
+
+    /// The class of a mirror; found or registered.
+    pub(crate) fn registered_class(&mut self, env: Env<Live>, jni: Jni, mirror: Object) -> ClassId {
         match env.tag(mirror) {
             Ok(tag) if tag & CLASS_TAG != 0 => return ClassId((tag & !CLASS_TAG) as u32),
             _ => {}
@@ -199,7 +215,7 @@ impl Registry {
         let _ = env.set_tag(mirror, CLASS_TAG | i64::from(id.0));
         let superclass = match jni.superclass(mirror) {
             Some(superclass) => {
-                let id = self.class(env, jni, superclass);
+                let id = self.registered_class(env, jni, superclass);
                 jni.delete_local(superclass);
                 id
             }
@@ -264,7 +280,7 @@ impl Registry {
         trace: TraceId,
         thread: ThreadId,
     ) -> ClassId {
-        let id = self.class(env, jni, mirror);
+        let id = self.registered_class(env, jni, mirror);
         if let Some(entry) = self.classes.get_mut(id.0) {
             entry.load_trace = trace;
             self.announce(Pending::Class(id, trace, thread));
@@ -357,11 +373,11 @@ impl Registry {
             return MethodId(0);
         };
         let signature = format!("L{};", method.class);
-        let Some(class) = self.by_signature.get(signature.as_str()) else {
+        let Some(class) = self.class_named(&signature) else {
             return MethodId(0);
         };
         let info = MethodInfo {
-            class: *class,
+            class,
             name: method.name.clone(),
             descriptor: method.descriptor.clone(),
             is_native: false,

@@ -127,6 +127,15 @@ impl State {
         }
     }
 
+    /// The profiler receives the end of a class next. Returns whether a record refers to the class, so that it is kept.
+    pub(crate) fn forget_class(&mut self, class: ClassId) -> bool {
+        let is_named = self.registry.forget_class(class);
+        if !is_named {
+            self.choices.forget(class);
+        }
+        is_named
+    }
+
     pub(crate) fn set_depth(&mut self, config: &Config, depth: u32) {
         self.depth = depth;
         self.call_depth = (config.call_depth.unwrap_or(depth) as usize).max(1);
@@ -233,8 +242,11 @@ impl State {
         &mut self,
         jni: Jni,
         tracker: Option<&Tracker>,
-        answers: Vec<(Question, Chosen)>,
+        mut answers: Vec<(Question, Chosen)>,
     ) {
+        // A class may have been unloaded while its factory was called.
+        let classes = &self.registry.classes;
+        answers.retain(|(question, _)| classes.get(question.class.0).is_some());
         if self.choices.take_answers(answers) {
             self.renew_keys(jni, tracker);
         }

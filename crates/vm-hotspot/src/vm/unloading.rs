@@ -35,8 +35,11 @@ impl Registry {
                 }
                 self.forget_method(method);
             }
-            self.forget_class(id);
-            self.announce(Pending::ClassGone(id));
+            // A profiler may not have received the class yet, so its entry is kept until its end is announced.
+            match self.has_profiler {
+                true => self.announce(Pending::ClassGone(id)),
+                false => drop(self.forget_class(id)),
+            }
         }
         // The numbers of methods are not reused, so old stacks stay valid and only take memory.
         if !self.has_profiler && self.is_clear() {
@@ -63,11 +66,13 @@ impl Registry {
         }
     }
 
-    /// Drops a class that was unloaded.
-    fn forget_class(&mut self, class: ClassId) {
-        if !self.has_profiler
-            && let Some(entry) = self.classes.remove(class.0)
-        {
+    /// Drops a class that was unloaded, unless a record refers to it; returns whether one does.
+    pub(crate) fn forget_class(&mut self, class: ClassId) -> bool {
+        let entry = self.classes.get(class.0);
+        if self.has_profiler && entry.is_some_and(|entry| entry.is_named) {
+            return true;
+        }
+        if let Some(entry) = self.classes.remove(class.0) {
             let signature = entry.info.signature.as_str();
             self.memory
                 .native
@@ -76,6 +81,23 @@ impl Registry {
                 self.by_signature.remove(signature);
             }
         }
+        false
+    }
+
+    /// A class with this name, to which a record refers from now on. If all that were known have been unloaded, it
+    /// stands for them; `None` when there is no memory for its name.
+    pub(super) fn class_named(&mut self, signature: &str) -> Option<ClassId> {
+        let known = self.by_signature.get(signature).copied();
+        if let Some(entry) = known.and_then(|id| self.classes.get_mut(id.0)) {
+            entry.is_named = true;
+            return known;
+        }
+        if !self.has_room_for_name(costs::class(signature)) {
+            return None;
+        }
+        let id = self.add_class(signature);
+        self.by_signature.insert(signature.into(), id);
+        Some(id)
     }
 
     /// Whether nothing is left to remove.

@@ -16,7 +16,7 @@ impl HotSpot {
         for some in env.loaded_classes(jni)?.chunks(SOME as usize) {
             let mut state = self.lock();
             for class in some {
-                state.registry.class(env, jni, *class);
+                state.registry.registered_class(env, jni, *class);
                 jni.delete_local(*class);
             }
         }
