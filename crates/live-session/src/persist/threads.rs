@@ -16,7 +16,7 @@ type Serial = [u8; 4];
 pub(crate) struct Threads {
     /// The number of names so far.
     names: usize,
-    /// The last record, if it is a name that may be that of the next thread only.
+    /// The last record, if it is a name that may be that of the next thread or class only.
     name: Vec<u8>,
     /// The start of each running thread, with the name if no other record has it.
     running: BTreeMap<Serial, Vec<u8>>,
@@ -31,12 +31,7 @@ impl Threads {
             && let Some(thread) = serial(0)
         {
             // Thread, object and stack come before the name.
-            let name = body.get(8 + ids..8 + 2 * ids);
-            let own = self.name.get(HEAD..HEAD + ids);
-            let mut start = match name.is_some() && own == name {
-                true => std::mem::take(&mut self.name),
-                false => Vec::new(),
-            };
+            let mut start = self.own_name(body.get(8 + ids..8 + 2 * ids));
             out.append(&mut self.name);
             start.extend_from_slice(record);
             self.running.insert(thread, start);
@@ -65,6 +60,15 @@ impl Threads {
             _ => {}
         }
         out.extend_from_slice(record);
+    }
+
+    /// Takes the record of the last name if it may be that of the next thread or class only and has this id.
+    pub(crate) fn own_name(&mut self, id: Option<&[u8]>) -> Vec<u8> {
+        let own = self.name.get(HEAD..).unwrap_or_default();
+        match id.is_some_and(|id| own.starts_with(id) && !id.is_empty()) {
+            true => std::mem::take(&mut self.name),
+            false => Vec::new(),
+        }
     }
 
     /// The records of running threads.

@@ -2,8 +2,8 @@
 //! dump a separate file that every heap tool opens, because the names, classes and stacks before it are written into
 //! it, too.
 
+use super::prelude::Prelude;
 use crate::persist::journal_filter::Kept;
-use crate::persist::threads::Threads;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
 use live_analysis::class_filters::Answers;
 use live_analysis::references::{Held, held};
@@ -79,9 +79,8 @@ pub struct Tap {
     is_open: bool,
     /// The data that a later server needs.
     kept: Kept,
-    /// The header and every record that is not part of one heap dump or one table, except those of threads.
-    prelude: Vec<u8>,
-    threads: Threads,
+    /// The header and the records that are not part of one heap dump or one table.
+    prelude: Prelude,
     storing: Option<Storing>,
     /// Remaining bytes of a heap segment.
     segment: u64,
@@ -105,8 +104,7 @@ impl Tap {
             reader: None,
             is_open: false,
             kept: Kept::default(),
-            prelude: Vec::new(),
-            threads: Threads::default(),
+            prelude: Prelude::default(),
             storing: None,
             segment: 0,
             next_dump,
@@ -119,8 +117,7 @@ impl Tap {
         self.waiting.clear();
         self.is_open = false;
         self.kept = Kept::default();
-        self.prelude.clear();
-        self.threads = Threads::default();
+        self.prelude = Prelude::default();
         self.storing = None;
         self.segment = 0;
         self.next_dump = next_dump;
@@ -208,7 +205,7 @@ impl Tap {
         let header = Header::parse(&self.waiting).map_err(TapError::Header)?;
         let length = usize::try_from(header.len).unwrap_or(self.waiting.len());
         let header_bytes = self.waiting.get(..length).unwrap_or_default();
-        self.prelude.extend_from_slice(header_bytes);
+        self.prelude.header(header_bytes);
         self.kept.header(header_bytes);
         match &mut self.reader {
             Some(reader) => reader.go_on(&header),
@@ -281,7 +278,7 @@ impl Tap {
             ) => {
                 let ids = self.reader.as_ref().map_or(0, |it| it.id_size().bytes());
                 if let Some(tag) = known {
-                    self.threads.record(tag, &record, ids, &mut self.prelude);
+                    self.prelude.record(tag, &record, ids);
                 }
                 self.store(&record, arrived);
                 if known == Some(RecordTag::Utf8) {
@@ -331,8 +328,7 @@ impl Tap {
             match (self.next_dump)() {
                 Ok((path, file)) => {
                     let mut file = BufWriter::with_capacity(1 << 20, file);
-                    let begun = file.write_all(&self.prelude);
-                    let begun = begun.and_then(|()| file.write_all(&self.threads.running()));
+                    let begun = self.prelude.write(&mut file);
                     storing.file = Some((path, file));
                     arrived.push(Arrived::DumpBegun);
                     arrived.extend(begun.err().map(|error| storing.fail(&error)));

@@ -44,23 +44,23 @@ pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
 /// A profile that grows with the records of a stream without end. Pass every record except heap dumps; the profile can
 /// be requested at any time.
 ///
-/// Threads that have ended are forgotten, with their names, if no stack refers to them; the last thousand are kept. Of
-/// monitor dumps the last one is kept, and no single waits.
+/// Threads that have ended are forgotten, with their names, if no stack refers to them; the last thousand are kept. Classes
+/// that are unloaded are forgotten, with their names, if no stack and no row has referred to them. Of monitor dumps the last one is kept, and no single waits.
 #[derive(Debug)]
 pub struct StreamReader {
     ids: IdSize,
     builder: Builder<'static>,
     /// The number of names of this stream.
     texts: usize,
-    /// The last record, if it is a name that may be that of the next thread only.
+    /// The last record, if it is a name that may be that of the next thread or class only.
     own_text: Option<ObjectId>,
 }
 
-/// The agent remembers so many names, the first ones of a stream, and refers to them again, also for threads and members
-/// with the same name. It sends the names of later threads with each thread.
+/// The agent remembers so many names, the first ones of a stream, and refers to them again, also for threads, classes and
+/// members with the same name. It sends the names of later threads and classes with each of them.
 pub const AGENT_NAMES: usize = 4096;
 
-/// A name after so many name records may be that of one thread only: among the first ones are also notes, of which there
+/// A name after so many name records may be that of one thread or class only: among the first ones are also notes, of which there
 /// are fewer than of the rest.
 pub const SHARED_NAMES: usize = 2 * AGENT_NAMES;
 
@@ -85,7 +85,8 @@ impl StreamReader {
     }
 
     /// Begins another stream of the same program with this header. Earlier data stays; numbers of classes, stacks and
-    /// threads keep their meaning, and those of names and frames are assigned again.
+    /// threads keep their meaning, and those of names and frames are assigned again. Classes that nothing refers to are
+    /// forgotten, because the end of one may have been missed.
     pub fn go_on(&mut self, header: &hprof::Header) {
         self.ids = header.id_size;
         (self.texts, self.own_text) = (0, None);
@@ -93,6 +94,7 @@ impl StreamReader {
         self.builder.texts.clear();
         self.builder.frames.clear();
         self.builder.variances.clear();
+        self.builder.forget_classes();
         self.builder.goes_on = true;
     }
 
@@ -107,7 +109,7 @@ impl StreamReader {
             }
             Some(record) => {
                 self.builder.record(&record);
-                if let Record::StartThread { name, .. } = record
+                if let Record::StartThread { name, .. } | Record::LoadClass { name, .. } = record
                     && own_text == Some(name)
                 {
                     self.builder.texts.remove(&name);
@@ -125,7 +127,8 @@ impl StreamReader {
 
     /// The name of a class by its number in the records.
     pub fn class(&self, serial: Serial) -> NameId {
-        self.builder.class(serial)
+        let class = self.builder.classes.get(&serial);
+        class.map_or(NameId::default(), |class| class.name)
     }
 
     /// A stack by its number in the records, if it has been read.
@@ -139,12 +142,20 @@ impl StreamReader {
     }
 }
 
+/// A class by its number.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    name: NameId,
+    /// Whether a stack or a row refers to it.
+    is_named: bool,
+}
+
 #[derive(Debug, Default)]
 struct Builder<'a> {
     profile: Profile,
     ids: Option<IdSize>,
     texts: FxHashMap<ObjectId, Cow<'a, [u8]>>,
-    classes: FxHashMap<Serial, NameId>,
+    classes: FxHashMap<Serial, Class>,
     frames: FxHashMap<ObjectId, FrameId>,
     traces: FxHashMap<Serial, TraceId>,
     threads: Threads,
@@ -168,19 +179,58 @@ impl Builder<'_> {
         profile.metrics().is_empty() && profile.waits.is_empty() && profile.monitor_dumps.is_empty()
     }
 
-    fn class(&self, serial: Serial) -> NameId {
-        self.classes.get(&serial).copied().unwrap_or_default()
+    /// The name of a class that a stack or a row refers to.
+    fn class(&mut self, serial: Serial) -> NameId {
+        let Some(class) = self.classes.get_mut(&serial) else {
+            return NameId::default();
+        };
+        if !class.is_named {
+            class.is_named = true;
+            self.threads.share_name(class.name);
+        }
+        class.name
+    }
+
+    fn load_class(&mut self, serial: Serial, name: ObjectId) {
+        let bytes = self.texts.get(&name).map(|text| &**text);
+        let text = readable_class_name(&decode_modified_utf8(bytes.unwrap_or_default()));
+        let name = self.threads.name(&mut self.profile.names, &text);
+        let new = Class {
+            name,
+            is_named: false,
+        };
+        let old = self.classes.insert(serial, new);
+        if let Some(old) = old {
+            self.threads.release(&mut self.profile.names, old.name);
+        }
+        if old.is_some_and(|old| old.is_named) {
+            self.class(serial);
+        }
+    }
+
+    /// A class of a stream was unloaded.
+    fn unload_class(&mut self, serial: Serial) {
+        let class = self.classes.get(&serial).copied();
+        if let Some(class) = class.filter(|class| !class.is_named && self.threads.are_forgotten()) {
+            self.classes.remove(&serial);
+            self.threads.release(&mut self.profile.names, class.name);
+        }
+    }
+
+    /// Forgets the classes that no stack and no row refers to.
+    fn forget_classes(&mut self) {
+        self.classes.retain(|_, class| {
+            if !class.is_named {
+                self.threads.release(&mut self.profile.names, class.name);
+            }
+            class.is_named
+        });
     }
 
     fn record(&mut self, record: &Record<'_>) {
         match record {
-            Record::LoadClass { serial, name, .. } => {
-                let bytes = self.texts.get(name).map(|text| &**text).unwrap_or_default();
-                let name = readable_class_name(&decode_modified_utf8(bytes));
-                let name = self.profile.names.intern(&name);
-                self.threads.share_name(name);
-                self.classes.insert(*serial, name);
-            }
+            Record::LoadClass { serial, name, .. } => self.load_class(*serial, *name),
+            Record::UnloadClass { serial } => self.unload_class(*serial),
             Record::Frame(frame) => self.frame(frame),
             Record::Trace {
                 serial,
@@ -380,6 +430,11 @@ impl Builder<'_> {
                 self.profile.native_interval = number(&body[..8]);
             }
             Some(RecordTag::ClassPlaces) => self.places(body),
+            Some(RecordTag::ClassOptions) => {
+                for row in body.chunks_exact(9) {
+                    self.class(Serial(number(&row[..4]) as u32));
+                }
+            }
             Some(RecordTag::JniReferences) => self.references(body),
             Some(RecordTag::JniHandles) => {
                 let handle = |row: &[u8]| (number(&row[..4]) as u32, number(&row[4..]));
@@ -426,8 +481,9 @@ impl Builder<'_> {
                 module: name(1),
             };
             let profile = &mut self.profile;
-            let class = profile.places.add(&mut profile.names, class, place);
-            self.classes.insert(serial, class);
+            let name = profile.places.add(&mut profile.names, class, place);
+            let is_named = true;
+            self.classes.insert(serial, Class { name, is_named });
         }
     }
 
@@ -523,11 +579,15 @@ mod tests {
     use super::*;
     use hprof::FileOffset;
 
-    fn reader() -> StreamReader {
+    fn header() -> hprof::Header {
         let mut bytes = b"JAVA PROFILE 1.0.2\0".to_vec();
         bytes.extend(4u32.to_be_bytes());
         bytes.extend(0u64.to_be_bytes());
-        StreamReader::new(&hprof::Header::parse(&bytes).expect("a header"))
+        hprof::Header::parse(&bytes).expect("a header")
+    }
+
+    fn reader() -> StreamReader {
+        StreamReader::new(&header())
     }
 
     fn send(reader: &mut StreamReader, tag: RecordTag, words: &[u32], text: &str) {
@@ -563,6 +623,46 @@ mod tests {
                 .get(profile.thread(serial).expect("kept").name)
         };
         assert_eq!([name(1), name(49_999)], ["main", "Thread-49999"]);
+    }
+
+    #[test]
+    fn a_stream_forgets_unloaded_classes_unless_a_stack_or_a_row_refers_to_them() {
+        let mut reader = reader();
+        let load = |reader: &mut StreamReader, n: u32, name: &str| {
+            send(reader, RecordTag::Utf8, &[n], name);
+            send(reader, RecordTag::LoadClass, &[n, n, 0, n], "");
+        };
+        for n in 1..50_000 {
+            load(&mut reader, n, &format!("a/Script{n}"));
+            send(&mut reader, RecordTag::UnloadClass, &[n], "");
+        }
+        let texts = reader.builder.texts.len();
+        assert!(texts <= SHARED_NAMES, "{texts}");
+        let kept = |reader: &StreamReader| {
+            let names = reader.profile().names.iter().filter(|it| !it.is_empty());
+            let names = names.map(str::to_owned).collect::<Vec<_>>();
+            (reader.builder.classes.len(), names)
+        };
+        assert_eq!(kept(&reader), (0, vec![]));
+        // Two classes of one name: one has a row. And one whose end another stream does not report.
+        for n in [50_000, 50_001] {
+            load(&mut reader, n, "a/Plugin");
+        }
+        load(&mut reader, 50_002, "a/Other");
+        // The total, then class, stack, count and time.
+        let times = [0, 0, 50_000, 0, 0, 1, 0, 7];
+        send(&mut reader, RecordTag::LockTimes, &times, "");
+        for n in [50_000, 50_001] {
+            send(&mut reader, RecordTag::UnloadClass, &[n], "");
+        }
+        assert_eq!(reader.class(Serial(50_001)), NameId::default());
+        let mut names = vec!["a.Plugin".to_owned(), "a.Other".to_owned()];
+        assert_eq!(kept(&reader), (2, names.clone()));
+        reader.go_on(&header());
+        names.pop();
+        assert_eq!(kept(&reader), (1, names));
+        let plugin = reader.class(Serial(50_000));
+        assert_eq!(reader.profile().names.get(plugin), "a.Plugin");
     }
 
     #[test]

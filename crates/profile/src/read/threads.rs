@@ -19,7 +19,7 @@ pub(super) struct Threads {
     ended: usize,
     /// The threads that stacks and JNI references refer to.
     referred: FxHashSet<u32>,
-    /// Names that only threads have, and of how many.
+    /// Names that only threads and classes have, and of how many.
     names: FxHashMap<NameId, usize>,
 }
 
@@ -32,7 +32,12 @@ impl Threads {
         }
     }
 
-    /// The name of a thread, as [`Names::intern`]; it may be removed with the thread.
+    /// Whether ended threads and unloaded classes may be forgotten.
+    pub(super) fn are_forgotten(&self) -> bool {
+        self.forgets
+    }
+
+    /// The name of a thread or a class, as [`Names::intern`]; it may be removed with it.
     pub(super) fn name(&mut self, names: &mut Names, text: &str) -> NameId {
         let (known, name) = (names.find(text), names.intern(text));
         match known {
@@ -49,7 +54,7 @@ impl Threads {
         name
     }
 
-    /// Something other than a thread has this name, too.
+    /// Something other than a thread or a class without records has this name, too.
     pub(super) fn share_name(&mut self, name: NameId) {
         self.names.remove(&name);
     }
@@ -112,8 +117,8 @@ impl Threads {
         profile.threads = threads;
     }
 
-    /// A thread does not have this name any more.
-    fn release(&mut self, names: &mut Names, name: NameId) {
+    /// A thread or a class does not have this name any more.
+    pub(super) fn release(&mut self, names: &mut Names, name: NameId) {
         let Some(count) = self.names.get_mut(&name) else {
             return;
         };
