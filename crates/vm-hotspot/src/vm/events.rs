@@ -111,7 +111,7 @@ impl Agent for HotSpot {
             self.define_tracker(jni);
         }
         if self.config.instruments()
-            && let Err(error) = self.start_counting(env, jni)
+            && let Err(error) = with_agent_guard(|| self.start_counting(env, jni))
         {
             self.degrade(&format!("nothing can be counted: {error}"));
             self.inserted.begin();
@@ -195,7 +195,8 @@ impl Agent for HotSpot {
             state.look_up(jni, (id, class));
             let pending = state.registry.pending.len();
             drop(state);
-            // A program may load and unload classes without end although nothing else is emitted.
+            // A program may load and unload classes without end although nothing else is emitted. A thread inside the
+            // agent may hold locks that the profiler takes.
             if pending >= ANNOUNCED && !is_nested {
                 self.emit_pending();
             }
