@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::{BasicType, CallFrame, ClassLoad, EnvId, ObjectHandle, ThreadStart};
 
 /// The most classes and sites that are distinguished; further ones share the last number, so that no stream can make
@@ -89,6 +89,8 @@ pub(crate) struct Names {
     pub(crate) classes: FxHashMap<u64, ClassLoad>,
     /// Class and name of each method, by id.
     methods: FxHashMap<u64, (Arc<str>, Box<str>)>,
+    /// Methods in the frames of stacks: they keep their names when their classes are unloaded.
+    in_stacks: FxHashSet<u64>,
     /// Names of threads by env; the name of an ended thread is kept until another thread has its env.
     threads: FxHashMap<u64, String>,
     traces: FxHashMap<u32, Vec<CallFrame>>,
@@ -147,7 +149,12 @@ impl Names {
     }
 
     pub(crate) fn unload(&mut self, class: ObjectHandle) {
-        self.classes.remove(&class.0);
+        let methods = self.classes.remove(&class.0).map(|class| class.methods);
+        for method in methods.into_iter().flatten().map(|method| method.method.0) {
+            if !self.in_stacks.contains(&method) {
+                self.methods.remove(&method);
+            }
+        }
         self.forget(class.0);
     }
 
@@ -228,6 +235,8 @@ impl Names {
     }
 
     pub(crate) fn trace(&mut self, id: u32, frames: Vec<CallFrame>) {
+        let methods = frames.iter().map(|frame| frame.method.0);
+        self.in_stacks.extend(methods);
         self.traces.insert(id, frames);
     }
 
@@ -283,5 +292,43 @@ fn titled(name: &str, code: u8) -> String {
         None => name.into(),
         Some(BasicType::Object) => format!("{name}[]"),
         Some(kind) => format!("{}[]", format!("{kind:?}").to_lowercase()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi::{JMethodId, MethodDef};
+
+    fn class(id: u64, method: u64) -> ClassLoad {
+        ClassLoad {
+            class: ObjectHandle(id),
+            name: format!("Script{id}"),
+            methods: vec![MethodDef {
+                name: "run".into(),
+                method: JMethodId(method),
+                ..MethodDef::default()
+            }],
+            ..ClassLoad::default()
+        }
+    }
+
+    #[test]
+    fn an_unloaded_class_leaves_the_names_of_methods_that_stacks_have() {
+        let mut names = Names::default();
+        names.load(&class(1, 10_001));
+        let frame = CallFrame {
+            line: 7,
+            method: JMethodId(10_001),
+        };
+        names.trace(1, vec![frame]);
+        names.unload(ObjectHandle(1));
+        for id in 2..50_000 {
+            names.load(&class(id, 10_000 + id));
+            names.unload(ObjectHandle(id));
+        }
+        assert_eq!((names.classes.len(), names.methods.len()), (0, 1));
+        let shown = names.frames(&[frame], &mut Room::new(usize::MAX));
+        assert_eq!(shown, ["Script1.run:7"]);
     }
 }
