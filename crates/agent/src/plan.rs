@@ -125,6 +125,9 @@ mod tests {
         check("heap=sites", |c| c.tracked.is_none());
         check("net=localhost:1", |c| c.has_collector);
         check("cpu=samples", |c| !c.has_collector);
+        check("alloc=64k,net=localhost:1", |c| !c.takes_load_stacks());
+        check("alloc=64k", Config::takes_load_stacks);
+        check("heap=all,net=localhost:1", Config::takes_load_stacks);
         check("monitor=y", |c| c.monitors && !c.instruments());
     }
 }

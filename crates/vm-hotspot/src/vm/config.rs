@@ -240,6 +240,13 @@ impl Config {
         self.per_thread || self.has_collector
     }
 
+    /// Whether the stacks that load classes are recorded. A stack keeps the names of the classes in it, also of those that
+    /// load others and are unloaded without end, so a collector that receives only samples does not get these stacks.
+    #[must_use]
+    pub fn takes_load_stacks(&self) -> bool {
+        !self.has_collector || self.allocations || self.calls
+    }
+
     /// Whether stacks are taken without a safepoint; then methods must be known before.
     #[must_use]
     pub fn takes_async_stacks(&self) -> bool {

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 
 use jvmti::{Agent, Env, EventKind, Jni, Live, Object};
-use vmpi::{ClassId, Event, ThreadId};
+use vmpi::{ClassId, Event, ThreadId, TraceId};
 
 use crate::alloc::thinned::is_wanted;
 use crate::instrument::natives::{is_inside, with_agent_guard};
@@ -186,7 +186,10 @@ impl Agent for HotSpot {
                 let _ = env.class_methods(class);
             }
             let mut state = self.lock();
-            let trace = state.current_trace(env, jni, &self.config);
+            let trace = match self.config.takes_load_stacks() {
+                true => state.current_trace(env, jni, &self.config),
+                false => TraceId::EMPTY,
+            };
             let thread = state.registry.thread(env, None, false);
             let id = state
                 .registry
