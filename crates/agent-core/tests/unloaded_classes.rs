@@ -14,28 +14,28 @@ const ALL_SITES: Command = Command::AllocSites {
 };
 
 /// What a stream says of classes: `+NAME` for LOAD CLASS, `-NAME` for UNLOAD CLASS, in order; and its number of names.
-fn said(bytes: &[u8]) -> (Vec<String>, usize) {
+fn reported(bytes: &[u8]) -> (Vec<String>, usize) {
     let ids = hprof::Header::parse(bytes).expect("a header").id_size;
     let (mut names, mut classes) = (Vec::new(), Vec::new());
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     let map = map_file(bytes, |record| match record.decode(ids) {
         Some(Record::Utf8 { id, bytes }) => names.push((id, bytes.to_vec())),
         Some(Record::LoadClass { serial, name, .. }) => {
             let mut known = names.iter().rev();
             let text = known.find(|(id, _)| *id == name).expect("a name").1.clone();
             let text = String::from_utf8(text).expect("text");
-            said.push(format!("+{text}"));
+            reported.push(format!("+{text}"));
             classes.push((serial, text));
         }
         Some(Record::UnloadClass { serial }) => {
             let mut known = classes.iter().rev();
             let (_, text) = known.find(|(known, _)| *known == serial).expect("loaded");
-            said.push(format!("-{text}"));
+            reported.push(format!("-{text}"));
         }
         _ => {}
     });
     assert!(!map.expect("a stream").diagnostics.any_damage());
-    (said, names.len())
+    (reported, names.len())
 }
 
 fn load(recorder: &mut Recorder, vm: &ScriptedVm, class: ClassId, name: &str) {
@@ -65,7 +65,7 @@ fn an_unload_is_written_for_classes_the_file_knows() {
     unload(&mut recorder, &vm, ClassId(1), true);
     unload(&mut recorder, &vm, ClassId(77), false);
     let expected = ["+demo.Node", "+int[]", "-demo.Node"];
-    assert_eq!(said(&out.bytes()).0, expected);
+    assert_eq!(reported(&out.bytes()).0, expected);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn classes_that_nothing_refers_to_are_forgotten_and_a_collector_never_gets_them(
             );
             unload(&mut recorder, &vm, ClassId(class), false);
         }
-        let (classes, names) = said(&out.bytes());
+        let (classes, names) = reported(&out.bytes());
         let written = classes.iter().filter(|one| one.contains("Script")).count();
         match is_collector {
             true => assert_eq!(out.bytes().len(), before, "{options}"),
@@ -104,7 +104,11 @@ fn classes_that_nothing_refers_to_are_forgotten_and_a_collector_never_gets_them(
                 &format!("Script{class}"),
             );
             let expected = if is_collector { 0 } else { new_names };
-            assert_eq!(said(&out.bytes()).1 - names, expected, "{options} {class}");
+            assert_eq!(
+                reported(&out.bytes()).1 - names,
+                expected,
+                "{options} {class}"
+            );
         }
         // Another output gets only classes that are loaded.
         let again = crate::scripted::Shared::default();
@@ -119,7 +123,7 @@ fn classes_that_nothing_refers_to_are_forgotten_and_a_collector_never_gets_them(
                     .to_vec()
             }
         };
-        assert_eq!(said(&again.bytes()).0, expected, "{options}");
+        assert_eq!(reported(&again.bytes()).0, expected, "{options}");
     }
 }
 
@@ -144,12 +148,12 @@ fn an_unloaded_class_with_allocations_keeps_its_name_at_a_collector() {
     recorder.command(&vm, &ALL_SITES);
     // The stack has frames of demo.Node.
     let expected = ["+demo.Node", "+demo.Script"];
-    assert_eq!(said(&out.bytes()).0, expected);
+    assert_eq!(reported(&out.bytes()).0, expected);
     let again = crate::scripted::Shared::default();
     recorder.begin_again(&vm, Box::new(again.clone()));
     recorder.command(&vm, &ALL_SITES);
     recorder.flush();
-    assert_eq!(said(&again.bytes()).0, expected);
+    assert_eq!(reported(&again.bytes()).0, expected);
     let profile = profile::read(&again.bytes()).expect("a profile").0;
     let site = profile.sites.as_ref().expect("sites").sites()[0];
     assert_eq!(profile.names.get(site.class), "demo.Script");
@@ -175,7 +179,7 @@ fn a_class_that_only_a_dump_has_is_unloaded_at_a_collector_and_sent_again_when_n
     unload(&mut recorder, &vm, class, false);
     vm.heap.pop();
     recorder.command(&vm, &Command::DumpHeap);
-    let loads = said(&out.bytes()).0;
+    let loads = reported(&out.bytes()).0;
     let of_script: Vec<_> = loads.iter().filter(|one| one.contains("Script")).collect();
     assert_eq!(of_script, ["+demo.Script", "-demo.Script"]);
 }
