@@ -80,6 +80,7 @@ impl Session {
             unreachable: self.unreachable,
             nested: false,
             scanned_class: Arc::default(),
+            kept_class: Arc::default(),
             notes: Arc::default(),
         }
     }

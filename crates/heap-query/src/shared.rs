@@ -32,9 +32,14 @@ pub(crate) struct Env {
     pub(crate) nested: bool,
     /// Whether the query has scanned the objects of a class. A join scans one class after the other.
     pub(crate) scanned_class: Arc<AtomicBool>,
+    /// The objects of the class that the query has scanned last, if they are kept for the next scan.
+    pub(crate) kept_class: Arc<Mutex<KeptClass>>,
     /// Notes on the result, each once.
     pub(crate) notes: Arc<Mutex<BTreeSet<String>>>,
 }
+
+/// A class and its objects, in the order of their numbers.
+type KeptClass = Option<(ClassIdx, Arc<Vec<u64>>)>;
 
 /// Tables that are built when first needed.
 #[derive(Default)]
@@ -128,8 +133,10 @@ pub(crate) struct ByClassReader {
     by_class: Arc<ByClass>,
     /// Classes with the positions that are left to read, the next one last.
     left: Vec<(ClassIdx, Range<u64>)>,
+    /// Whether there is only one class.
+    is_single: bool,
     /// If they are read in pieces: the objects that follow, in the order of reading, and how many of them were read.
-    piece: Vec<u64>,
+    piece: Arc<Vec<u64>>,
     read: usize,
 }
 
@@ -150,11 +157,13 @@ impl ByClassReader {
     ) -> Result<ByClassReader, QueryError> {
         let by_class = env.by_class()?;
         let ranges = classes.rev().map(|class| (class, by_class.range(class)));
+        let left: Vec<_> = ranges.collect();
         Ok(ByClassReader {
-            left: ranges.collect(),
+            is_single: left.len() == 1,
+            left,
             env: env.clone(),
             by_class,
-            piece: Vec::new(),
+            piece: Arc::default(),
             read: 0,
         })
     }
@@ -190,9 +199,26 @@ impl ByClassReader {
         Ok(Some((class, ObjIdx(object))))
     }
 
+    /// The class whose objects are kept for the next scan of it, because a join may scan it for each row of another table:
+    /// the only one, if half a piece has all of its objects.
+    fn kept_class(&self, most: u64) -> Option<ClassIdx> {
+        let (class, range) = self.left.last().filter(|_| self.is_single)?;
+        let is_whole = *range == self.by_class.range(*class);
+        (is_whole && range.end - range.start <= most / 2).then_some(*class)
+    }
+
     /// Reads the next objects, at most so many, by one scan of the class column.
     fn fill(&mut self, most: u64) -> Result<(), QueryError> {
         const NONE: u32 = u32::MAX;
+        let kept_class = self.kept_class(most);
+        self.read = 0;
+        self.piece = Arc::default();
+        if let Some((class, objects)) = &*self.env.kept_class()
+            && kept_class == Some(*class)
+        {
+            self.piece = Arc::clone(objects);
+            return Ok(());
+        }
         let mut slot_of = vec![NONE; self.by_class.starts.len()];
         let mut slots: Vec<Slot> = Vec::new();
         let mut count = 0;
@@ -210,8 +236,6 @@ impl ByClassReader {
             });
             count += end - range.start;
         }
-        self.piece = Vec::new();
-        self.read = 0;
         let mut piece = vec![0; count as usize];
         self.env.each_class_block(|first, classes| {
             for (object, class) in (first..).zip(classes) {
@@ -226,7 +250,10 @@ impl ByClassReader {
                 slot.next += 1;
             }
         })?;
-        self.piece = piece;
+        self.piece = Arc::new(piece);
+        if let Some(class) = kept_class {
+            *self.env.kept_class() = Some((class, Arc::clone(&self.piece)));
+        }
         Ok(())
     }
 }
@@ -259,6 +286,11 @@ impl Env {
     /// The notes on the result.
     pub(crate) fn notes(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept_class(&self) -> MutexGuard<'_, KeptClass> {
+        let kept = self.kept_class.lock();
+        kept.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers an object whose id the query gets, because the query may look it up next.

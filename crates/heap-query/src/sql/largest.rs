@@ -1,6 +1,8 @@
 //! Objects by retained size, largest first. An object that another one dominates retains no more than that one, so the
 //! dominator tree gives this order without a sort, and a lower bound prunes it. Beyond the memory limit, scans of all
-//! objects give it, each a piece.
+//! objects give it, each a piece: they continue after the last entry from the tree, so the tree must have had all entries
+//! before that one and no other. This is so unless an object retains as much as its dominator, which then has the size 0,
+//! and has a smaller number: there the scans begin.
 
 use crate::shared::{BLOCK, Env};
 use heap_graph::ObjIdx;
@@ -22,6 +24,8 @@ pub(crate) struct Largest {
     queue: BinaryHeap<Entry>,
     /// The most entries of the queue.
     most: usize,
+    /// The last entry from the tree.
+    last: Entry,
     scans: Option<Scans>,
     /// Where the search for unreachable objects continues; they retain nothing and come last.
     rest: u64,
@@ -44,6 +48,7 @@ impl Largest {
             taken: 0,
             queue: BinaryHeap::new(),
             most: most.max(64) as usize,
+            last: (u64::MAX, Reverse(0)),
             scans: None,
             rest: 0,
         }
@@ -82,18 +87,24 @@ impl Largest {
         };
         let children = heap.dominated_retained(ObjIdx(best.1.0));
         let children = children.map(|(child, bytes)| (bytes.0, Reverse(child.0)));
-        let mut children = children.filter(|c| c.0 >= self.floor);
+        let children = children.filter(|c| c.0 >= self.floor);
+        let mut is_in_order = true;
+        let mut children = children.inspect(|c| is_in_order &= *c < best);
         let room = self.most.saturating_sub(self.queue.len());
         // Thousands at once: as a heap of their own that is merged, each costs one step.
         self.queue
             .append(&mut children.by_ref().take(room).collect());
-        if children.next().is_some() {
+        let has_room = children.next().is_none();
+        let is_limited = self.most < usize::MAX;
+        if is_limited && !(has_room && is_in_order) {
             self.queue = BinaryHeap::new();
-            self.scans = Some(Scans {
-                last: best,
+            let scans = self.scans.insert(Scans {
+                last: self.last,
                 piece: Vec::new(),
             });
+            return scans.next(env, self.floor, self.most);
         }
+        self.last = best;
         Some(best)
     }
 }
