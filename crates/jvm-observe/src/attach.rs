@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REPLY: &str = "reply";
 /// How long a command may take, such as a heap dump of many gigabytes.
 const ANSWER: Duration = Duration::from_secs(3600);
+/// The most bytes of an answer; a histogram of a million classes is shorter.
+const MOST_ANSWER: u64 = 256 << 20;
 
 /// Sends one command and returns the JVM's answer.
 ///
@@ -30,7 +32,8 @@ pub fn command(jvm: &Jvm, name: &str, arguments: [&str; 3]) -> Result<String> {
     stream.set_read_timeout(Some(ANSWER))?;
     stream.write_all(&request(name, arguments))?;
     let mut answer = Vec::new();
-    stream
+    (&mut stream)
+        .take(MOST_ANSWER)
         .read_to_end(&mut answer)
         .context("the JVM did not answer")?;
     read_answer(&String::from_utf8_lossy(&answer))
@@ -159,6 +162,10 @@ fn wait_for(jvm: &Jvm, inside: &JvmFiles, socket: &str) -> Result<UnixStream> {
 pub fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     const NAME: &str = "heap.hprof";
     let which = if live_only { "-live" } else { "-all" };
+    // A file that is there is not this dump, and must not be removed as one that failed.
+    if fs::symlink_metadata(path).is_ok() {
+        refuse!("{} exists", path.display());
+    }
     if !jvm.has_own_files() {
         let inside = path.to_str().context("the path is not UTF-8")?;
         let answer = command(jvm, "dumpheap", [inside, which, ""])?;
@@ -219,11 +226,12 @@ pub fn order(jvm: &Jvm, library: &str, text: &str) -> Result<String> {
         std::thread::sleep(Duration::from_millis(20));
     };
     // The agent answers before the JVM does, unless it was not loaded.
-    if let Ok((mut stream, _)) = listener.accept() {
+    if let Ok((stream, _)) = listener.accept() {
         inside.check(&stream)?;
         stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(ANSWER))?;
         let mut printed = String::new();
-        stream.read_to_string(&mut printed)?;
+        stream.take(MOST_ANSWER).read_to_string(&mut printed)?;
         return match printed.split_once(' ') {
             Some(("0", printed)) => Ok(printed.to_owned()),
             Some((_, fault)) => refuse!("{fault}"),
@@ -282,6 +290,26 @@ mod tests {
         let error = completed(&answer).expect_err("it is incomplete");
         assert!(error.to_string().ends_with(full), "{error}");
         assert!(!error.to_string().contains("/tmp"), "{error}");
+    }
+
+    #[test]
+    fn a_dump_replaces_no_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("heap.hprof");
+        fs::write(&path, "mine").expect("written");
+        let jvm = Jvm {
+            pid: std::process::id(),
+            inner_pid: std::process::id(),
+            main: String::new(),
+            user: (
+                rustix::process::geteuid().as_raw(),
+                rustix::process::getegid().as_raw(),
+            ),
+            agent: None,
+        };
+        let error = dump(&jvm, &path, true).expect_err("it exists");
+        assert!(error.to_string().ends_with("heap.hprof exists"), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "mine");
     }
 
     #[test]

@@ -57,10 +57,7 @@ pub fn parse(smaps: &str, ranges: &Ranges) -> Option<Resident> {
         .filter(|one| one.rights.contains('x') && one.name.starts_with('/'))
         .map(|one| one.name)
         .collect();
-    let mut sum = Resident {
-        gc: (!ranges.gc.is_empty()).then_some(0),
-        ..Resident::default()
-    };
+    let (mut sum, mut gc) = (Resident::default(), 0);
     let mut has_heap = !ranges.java.is_empty();
     let mut before: Option<&Mapping<'_>> = None;
     for one in &mappings {
@@ -68,7 +65,7 @@ pub fn parse(smaps: &str, ranges: &Ranges) -> Option<Resident> {
         let known = [
             (&ranges.java, &mut sum.java),
             (&ranges.code, &mut sum.code),
-            (&ranges.gc, sum.gc.get_or_insert(0)),
+            (&ranges.gc, &mut gc),
             (&ranges.class, &mut sum.class),
         ];
         for (ranges, into) in known {
@@ -98,9 +95,7 @@ pub fn parse(smaps: &str, ranges: &Ranges) -> Option<Resident> {
         } += rest;
         before = Some(one);
     }
-    if ranges.gc.is_empty() {
-        sum.gc = None;
-    }
+    sum.gc = (!ranges.gc.is_empty()).then_some(gc);
     has_heap.then_some(sum)
 }
 

@@ -70,7 +70,6 @@ fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
         Some(range) => live.dumps.of_time(range.to),
         None => live.dumps.all(),
     };
-    let last = all.len();
     let open = all
         .iter()
         .enumerate()
@@ -78,7 +77,7 @@ fn dump_of(live: &Live, params: &Params) -> Result<(usize, Arc<Dump>), Fault> {
         .find(|(_, dump)| dump.opened.heap().is_ok());
     match open {
         Some((n, dump)) => Ok((n + 1, Arc::clone(dump))),
-        None => Ok((last, live.dumps.last().ok_or_else(nowhere)?)),
+        None => Ok((all.len(), all.last().cloned().ok_or_else(nowhere)?)),
     }
 }
 

@@ -1,5 +1,5 @@
 //! `/debug/pprof/NAME?seconds=N` as in Go programs, so that `go tool pprof` and scrapers of Pyroscope, Parca or Alloy
-//! can read a JVM (facts: ecosystem.md, sections 1 and 3).
+//! can read a JVM.
 
 use super::tables;
 use crate::recording::measure::What;

@@ -1,6 +1,7 @@
 //! The connection to the agent: a thread reads its stream, and the received data is added to the recording.
 
 use super::program::{Agent, Ask};
+use super::recorded::Recorded;
 use super::state::{Live, locked};
 use super::status::RecordingState;
 use super::tap::{Arrived, TapError};
@@ -61,6 +62,9 @@ impl Live {
                 break;
             }
         }
+        if let Some(why) = self.recorded_mut(Recorded::end_of_stream) {
+            self.dump_failed(&why);
+        }
         self.set_commands(None);
         self.status.send_modify(|status| {
             if let Some(state) = &mut status.recording {
@@ -98,11 +102,7 @@ impl Live {
                 Arrived::Dump(path, held) => {
                     self.add_dump(path, true, Some(held));
                 }
-                Arrived::DumpFailed(why) => {
-                    let why = format!("cannot store the heap dump: {why}");
-                    self.fail(&why);
-                    self.dumps.add_failure(why);
-                }
+                Arrived::DumpFailed(why) => self.dump_failed(&why),
                 Arrived::Listing(listing) => {
                     self.recorded_mut(|recorded| recorded.listing = Some(*listing));
                 }
@@ -115,6 +115,13 @@ impl Live {
             self.recorded_mut(|recorded| recorded.sites += come);
         }
         Ok(())
+    }
+
+    /// Reports that a heap dump of the agent could not be stored.
+    fn dump_failed(&self, why: &str) {
+        let why = format!("cannot store the heap dump: {why}");
+        self.fail(&why);
+        self.dumps.add_failure(why);
     }
 
     /// Adds a note of the agent to the timeline, unless it differs only in numbers from an existing one.

@@ -16,21 +16,23 @@ const LATER: Recording = Recording::Sampled {
 const DEPTH: u32 = 64;
 /// How long the agent may take to send its data.
 const PATIENCE: Duration = Duration::from_secs(30);
+
 impl Live {
     /// Starts or stops taking CPU samples. Loads the agent if it is not loaded.
     ///
     /// # Errors
     /// A message: no agent can be loaded, or it is gone.
     pub fn sample_cpu(self: &Arc<Self>, on: bool) -> Result<(), String> {
-        if self.status.borrow().cpu == on {
-            return Ok(());
-        }
         let what = if on {
             "Starting to sample the CPU"
         } else {
             "Ending the CPU samples"
         };
         self.busy(what, || {
+            // Another request may have done the same meanwhile.
+            if self.status.borrow().cpu == on {
+                return Ok(());
+            }
             if on && self.commands().is_none() {
                 let agent = self.program().record(LATER)?;
                 self.connect(agent);

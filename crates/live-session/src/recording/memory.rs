@@ -2,7 +2,7 @@
 //! answers late and a large process has many pages.
 
 use super::state::{Live, locked};
-use jvm_observe::native_memory;
+use jvm_observe::native_memory::{self, NativeMemory};
 use jvm_observe::process;
 use jvm_observe::ranges::Ranges;
 use jvm_observe::resident;
@@ -23,6 +23,31 @@ const REST: u32 = 50;
 /// The most attempts with a VM that does not answer.
 const ATTEMPTS: u32 = 5;
 
+/// Queries of the memory that the VM itself tracks.
+#[derive(Default)]
+struct Tracking {
+    /// Number of queries in a row that had no answer.
+    failed: u32,
+}
+
+impl Tracking {
+    /// The tracked memory; `None` if the VM does not answer or does not track its memory.
+    fn read(&mut self, ask: impl FnOnce() -> Option<String>) -> Option<NativeMemory> {
+        if self.failed >= ATTEMPTS {
+            return None;
+        }
+        let answer = ask();
+        let memory = answer.as_deref().and_then(native_memory::parse);
+        self.failed = match (&answer, memory) {
+            (_, Some(_)) => 0,
+            (None, _) => self.failed + 1,
+            // Tracking can only be enabled when the VM starts.
+            (Some(_), None) => ATTEMPTS,
+        };
+        memory
+    }
+}
+
 impl Live {
     /// Repeats the queries until the program or the monitoring ends.
     pub(crate) fn ask_memory(self: &Arc<Self>) {
@@ -31,7 +56,7 @@ impl Live {
         // These values do not change as long as the VM runs, so they are queried once.
         let (mut heap, mut info) = (String::new(), String::new());
         let mut ranges: Option<(Ranges, Instant)> = None;
-        let (mut is_tracked, mut attempts) = (true, 0);
+        let (mut tracking, mut attempts) = (Tracking::default(), 0);
         while self.alive() {
             if heap.is_empty() && attempts < ATTEMPTS {
                 attempts += 1;
@@ -44,11 +69,8 @@ impl Live {
                 let metaspace = ask("VM.metaspace vslist");
                 ranges = Some((Ranges::parse(&heap, &info, &metaspace), Instant::now()));
             }
-            // Tracking can only be enabled when the VM starts.
-            let tracked = is_tracked
-                .then(|| ask("VM.native_memory summary"))
-                .and_then(|text| native_memory::parse(&text));
-            is_tracked = tracked.is_some();
+            let tracked =
+                tracking.read(|| self.program().diagnose("VM.native_memory summary").ok());
             let begun = Instant::now();
             let smaps = std::fs::read_to_string(process::folder(pid).join("smaps")).ok();
             let resident = smaps
@@ -62,5 +84,29 @@ impl Live {
                 std::thread::sleep(STEP);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_query_without_an_answer_does_not_end_the_others() {
+        const TRACKED: &str = "-  Java Heap (reserved=9KB, committed=2KB)\n";
+        let text = |text: &str| Some(text.to_owned());
+        let mut tracking = Tracking::default();
+        let mut heap = |answer: Option<String>| tracking.read(|| answer).map(|it| it.java);
+        assert_eq!(heap(text(TRACKED)), Some(2048));
+        assert_eq!(heap(None), None);
+        assert_eq!(heap(text(TRACKED)), Some(2048));
+        for _ in 0..ATTEMPTS {
+            assert_eq!(heap(None), None);
+        }
+        assert_eq!(heap(text(TRACKED)), None, "it does not answer");
+        let mut tracking = Tracking::default();
+        let off = text("Native memory tracking is not enabled\n");
+        assert_eq!(tracking.read(|| off), None);
+        assert_eq!(tracking.read(|| panic!("a query")), None);
     }
 }

@@ -14,6 +14,7 @@ const NEW: Duration = Duration::from_secs(2);
 const REST: u32 = 50;
 /// If a reading is older than this, a request waits for a new one instead of showing it.
 const OLD: Duration = Duration::from_secs(60);
+
 /// One answer of the agent, with its numbers for classes and stacks.
 #[derive(Debug)]
 pub(crate) struct Reading {

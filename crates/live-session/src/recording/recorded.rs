@@ -91,6 +91,11 @@ impl Recorded {
         self.fills.ask_again();
     }
 
+    /// The stream has ended; returns a message if a heap dump in it is not complete.
+    pub(crate) fn end_of_stream(&mut self) -> Option<String> {
+        self.tap.as_mut().and_then(Tap::end_of_stream)
+    }
+
     /// Processes the next bytes of the stream.
     pub(crate) fn take(&mut self, now: u64, bytes: &[u8]) -> Result<Taken, TapError> {
         let mut taken = Taken::default();

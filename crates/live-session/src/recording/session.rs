@@ -320,7 +320,8 @@ impl Live {
         let sent = || self.recorded(|recorded| recorded.references);
         let (before, begun) = (sent(), Instant::now());
         self.order_sites(commands, Ask::References).ok()?;
-        while sent() == before && begun.elapsed() < SETTLE {
+        let is_awaited = || begun.elapsed() < SETTLE && self.commands().is_some();
+        while sent() == before && is_awaited() {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.recorded(|recorded| recorded.profile().map(held))

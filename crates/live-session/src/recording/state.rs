@@ -83,7 +83,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Live {
-    /// Runs `body` on a separate thread.
+    /// Runs `work` on a separate thread.
     pub(crate) fn thread(
         self: &Arc<Self>,
         name: &str,

@@ -29,11 +29,11 @@ pub struct Status {
     pub cpu: bool,
     /// Heap dumps.
     pub dumps: Vec<DumpInfo>,
-    /// Tables of classes that were kept.
+    /// Saved tables of classes.
     pub saved: Vec<Saved>,
-    /// Minutes between two that are kept without being requested, 0 for none.
+    /// Minutes between two tables that are saved periodically, 0 for none.
     pub save_every_minutes: u64,
-    /// Code of the program may be run to answer what is asked of its objects.
+    /// True if code of the program may be run for requests about its objects.
     pub own_code: bool,
     /// True when there are sources to show.
     pub sources: bool,

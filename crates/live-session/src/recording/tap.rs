@@ -55,7 +55,7 @@ pub enum Arrived {
     Note(String),
     /// A complete heap dump at this path, with the references of native code.
     Dump(PathBuf, Held),
-    /// A heap dump cannot be stored, for this reason; what was stored of it is removed.
+    /// A heap dump could not be stored, for this reason.
     DumpFailed(String),
 }
 
@@ -121,6 +121,17 @@ impl Tap {
         self.storing = None;
         self.segment = 0;
         self.next_dump = next_dump;
+    }
+
+    /// The stream has ended. If a heap dump is not complete, returns a message; what was stored of it stays, because the
+    /// program may have ended, too, and no other dump can be taken.
+    pub(crate) fn end_of_stream(&mut self) -> Option<String> {
+        let (path, mut file) = self.storing.take()?.file?;
+        let stored = match file.flush() {
+            Ok(()) => "the agent's connection ended".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Some(format!("{} is incomplete: {stored}", path.display()))
     }
 
     /// The received data that a later server needs.
@@ -503,6 +514,31 @@ mod tests {
         assert!(arrived[2].contains(&Arrived::Dump(last.clone(), Vec::new())));
         assert!(fs::read(&last).unwrap().ends_with(&dump[dump.len() - 20..]));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_dump_that_is_cut_is_reported_and_stays() {
+        let (whole, dump) = stream();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.hprof");
+        let target = path.clone();
+        let mut tap = Tap::new(Box::new(move || {
+            Ok((target.clone(), File::create(&target)?))
+        }));
+        let end = record(0x2c, &[]);
+        let at = whole.windows(end.len()).position(|part| part == end);
+        let arrived = tap.push(&whole[..at.unwrap()]).unwrap();
+        assert_eq!(arrived, [Arrived::Sites, Arrived::DumpBegun]);
+        let why = tap.end_of_stream().unwrap();
+        assert_eq!(
+            why,
+            format!(
+                "{} is incomplete: the agent's connection ended",
+                path.display()
+            )
+        );
+        assert_eq!(fs::read(&path).unwrap(), dump[..dump.len() - end.len()]);
+        assert_eq!(tap.end_of_stream(), None);
     }
 
     #[test]
