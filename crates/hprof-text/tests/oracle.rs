@@ -1,48 +1,23 @@
 //! The text form against real output of the original agent: every file must read without a
 //! finding and write back to the same bytes.
 
-use flate2::read::GzDecoder;
 use hprof_text::{TextReader, TextRecord, is_text, write_record};
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-/// `TENURE_SHARED/oracle`, or `../shared/oracle` beside the workspace.
-fn oracle() -> Option<PathBuf> {
-    let shared = std::env::var_os("TENURE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let cases = shared.join("oracle/cases");
-    if cases.is_dir() {
-        return Some(cases);
-    }
-    testkit::skip(
-        "text profiles",
-        testkit::Need::Shared,
-        &format!("no {}", cases.display()),
-    );
-    None
-}
+use testkit::corpus::unpacked;
 
 /// Every text profile of the oracle with its name.
 fn text_profiles() -> Vec<(String, Vec<u8>)> {
-    let Some(cases) = oracle() else {
+    let Some(oracle) = testkit::oracle::folder() else {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for case in std::fs::read_dir(cases).expect("cases").flatten() {
+    for case in std::fs::read_dir(oracle.join("cases"))
+        .expect("cases")
+        .flatten()
+    {
         for file in std::fs::read_dir(case.path()).expect("case").flatten() {
-            let path = file.path();
-            let mut bytes = std::fs::read(&path).expect("file");
-            if path.extension().is_some_and(|ending| ending == "gz") {
-                let mut plain = Vec::new();
-                GzDecoder::new(&bytes[..])
-                    .read_to_end(&mut plain)
-                    .expect("gzip");
-                bytes = plain;
-            }
+            let bytes = unpacked(&file.path());
             if is_text(&bytes) {
-                found.push((path.display().to_string(), bytes));
+                found.push((file.path().display().to_string(), bytes));
             }
         }
     }

@@ -1,37 +1,11 @@
 //! Profiles of real runs of the original agent, in both forms.
 
-use flate2::read::GzDecoder;
 use profile::{Metric, Profile};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use testkit::corpus::unpacked;
 
 fn cases() -> Option<PathBuf> {
-    let shared = std::env::var_os("TENURE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let cases = shared.join("oracle/cases");
-    if cases.is_dir() {
-        return Some(cases);
-    }
-    testkit::skip(
-        "recorded runs",
-        testkit::Need::Shared,
-        &format!("no {}", cases.display()),
-    );
-    None
-}
-
-fn unpacked(path: &Path) -> Vec<u8> {
-    let bytes = std::fs::read(path).expect("file");
-    if path.extension().is_none_or(|ending| ending != "gz") {
-        return bytes;
-    }
-    let mut plain = Vec::new();
-    GzDecoder::new(&bytes[..])
-        .read_to_end(&mut plain)
-        .expect("gzip");
-    plain
+    testkit::oracle::folder().map(|oracle| oracle.join("cases"))
 }
 
 fn profile(case: &str) -> Option<Profile> {
