@@ -7,8 +7,9 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use heap_graph::{LayoutModel, Strength};
 use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -294,13 +295,21 @@ pub fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
     if !known && is_file && second.is_some_and(|second| is_command(&second)) {
         args.swap(at, at + 1);
     } else if !known && is_file {
-        // A recording of events says what it is with its first bytes.
-        let mut start = [0; 8];
-        let read = std::fs::File::open(first).and_then(|mut file| file.read_exact(&mut start));
-        let events = read.is_ok() && vmpi::wire::Decoder::recognises(&start);
-        args.insert(at, if events { "events" } else { "overview" }.into());
+        let is_of_events = is_recording_of_events(Path::new(first));
+        let command = if is_of_events { "events" } else { "overview" };
+        args.insert(at, command.into());
     }
     args
+}
+
+/// Whether a file is a recording of events, by its first bytes. A pipe is not read, because the command needs all of it.
+fn is_recording_of_events(file: &Path) -> bool {
+    if !fs::metadata(file).is_ok_and(|found| found.is_file()) {
+        return false;
+    }
+    let mut start = [0; 8];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && vmpi::wire::Decoder::recognises(&start)
 }
 
 #[cfg(test)]

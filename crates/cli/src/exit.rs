@@ -1,4 +1,4 @@
-//! How a run ends. The codes are part of the interface (README, manual page).
+//! How a run ends. The codes are part of the interface (`tenure --help`, docs/reference/commands.md).
 
 use crate::output::note;
 use anyhow::Error;

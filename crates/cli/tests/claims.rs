@@ -391,6 +391,16 @@ fn what_parked_virtual_threads_hold_is_not_called_garbage() {
     let answer = json(dir.path(), &["unreachable", "--json", "parked.hprof"]);
     assert_eq!(answer["parked_virtual_threads"], 1);
     assert_eq!(answer["rows"][0]["class"], "app.Payload", "{answer}");
+    // A dump that is read from memory has what the stack refers to as local variables.
+    heap.string_id(hprof::CONSERVATIVE_LOCALS);
+    let dir = folder(&[("memory.hprof", &heap)]);
+    let text = run(dir.path(), &["unreachable", "memory.hprof"], 0);
+    assert!(
+        text.contains("would free") && !text.contains("parked"),
+        "{text}"
+    );
+    let text = run(dir.path(), &["overview", "memory.hprof"], 0);
+    assert!(!text.contains("parked"), "{text}");
 }
 
 /// In a cut file, objects can be unreachable only because records are missing.

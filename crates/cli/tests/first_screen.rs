@@ -1,10 +1,11 @@
 //! What a terminal shows of a large dump before its analysis has ended, and the commands that lead on.
 
+use crate::ran::run;
 use crate::terminal::{self, Terminal};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use testkit::dump::{Elements, Heap, IdSize, Root};
+use testkit::dump::{Elements, FrameSpec, Heap, IdSize, Root, Type, Value};
 
 /// A dump that is large enough, of one array, with one that nothing reaches.
 fn dump(file: &Path, unreachable: usize) {
@@ -53,6 +54,28 @@ fn a_large_dump_is_counted_while_it_is_analyzed() {
     assert!(!printed.contains(FIRST), "{printed}");
 }
 
+/// As of `tenure <(ssh host cat heap.hprof)`.
+#[test]
+fn a_pipe_with_a_name_is_read_from_its_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut heap = Heap::new(IdSize::Eight);
+    heap.java_lang_object();
+    fs::write(folder.path().join("heap.hprof"), heap.bytes()).expect("written");
+    let line = format!(
+        "cat heap.hprof | {} --no-index /dev/stdin",
+        env!("CARGO_BIN_EXE_tenure")
+    );
+    let shell = Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(folder.path())
+        .output();
+    let ran = shell.expect("a shell");
+    let printed = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{printed}");
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    assert!(printed.contains("JAVA PROFILE 1.0.2"), "{printed}");
+}
+
 #[test]
 fn the_next_commands_are_those_for_what_was_found() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -77,6 +100,38 @@ fn the_next_commands_are_those_for_what_was_found() {
     let whole = fs::read(&file).expect("a dump");
     fs::write(&file, &whole[..whole.len() - 100]).expect("written");
     assert_eq!(next(&file)[0], "validate");
+}
+
+/// Whatever the name of its class is.
+#[test]
+fn a_thread_that_is_a_suspect_has_its_own_stack() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut heap = Heap::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let work = FrameSpec {
+        class: heap.class("shop/Worker", object, &[]),
+        method: "work",
+        source: "Worker.java",
+        line: 7,
+    };
+    let (serial, _) = heap.thread("main", &[work]);
+    let fields = [("name", Type::Object), ("tid", Type::Long)];
+    let thread = heap.class("java/lang/Thread", object, &fields);
+    let worker = heap.class("shop/Worker2", thread, &[("jobs", Type::Object)]);
+    let jobs = heap.primitive_array(Elements::Byte(vec![7; 100_000]));
+    let name = heap.string("worker-2");
+    let values = [Value::Object(jobs), Value::Object(name), Value::Long(2)];
+    let thread = heap.instance(worker, &values);
+    let root = Root::ThreadObject {
+        thread: serial + 1,
+        trace: serial,
+    };
+    heap.root(root, thread);
+    fs::write(folder.path().join("heap.hprof"), heap.bytes()).expect("written");
+    let printed = run(folder.path(), &["leaks", "heap.hprof", "--no-index"], 0);
+    assert!(printed.contains("The thread \"worker-2\""), "{printed}");
+    assert!(printed.contains("Its stack:"), "{printed}");
+    assert!(!printed.contains("Allocated at:"), "{printed}");
 }
 
 #[test]

@@ -34,8 +34,8 @@ fn the_api_says_what_the_command_says_and_a_signal_ends_it() {
     let file = demo(&dir);
     let program = env!("CARGO_BIN_EXE_tenure");
     let mut child = Command::new(program)
-        .args(["open", "--no-browser"])
-        .arg(&file)
+        .args(["open", "--no-browser", "--base"])
+        .args([&dir.path().join("leak.hprof#1"), &file])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -40,6 +40,16 @@ const COMMANDS: &[(&str, &str)] = &[
     ("heap.hprof", "extract heap.hprof#1 OUT --class byte[]"),
     ("heap.hprof", "check heap.hprof --write-baseline OUT"),
     ("heap.hprof", "check heap.hprof --rules rules.toml -o OUT"),
+    ("rules.toml", "check heap.hprof --rules rules.toml -o OUT"),
+    ("base.json", "check heap.hprof --baseline base.json -o OUT"),
+    (
+        "map.txt",
+        "check heap.hprof --rules rules.toml --mapping map.txt -o OUT",
+    ),
+    (
+        "key",
+        "dump --core heap.hprof --redact --key-file key -o OUT",
+    ),
     ("run.vmpi", "events run.vmpi -o OUT"),
     ("old.txt", "convert old.txt -o OUT --to html"),
     ("mutator.heap", "collectors --script mutator.heap -o OUT"),
@@ -61,9 +71,14 @@ fn inputs() -> tempfile::TempDir {
             b"[[rule]]\nclass = \"java.lang.Object\"\ncount = 1000000\n",
         ),
         ("mutator.heap", b"class A\na = new A\ngc\n"),
+        ("map.txt", b"shop.Order -> a.b:\n"),
+        ("key", &[7; 32]),
     ] {
         fs::write(at.join(name), content).expect("written");
     }
+    let baseline = "check heap.hprof --write-baseline base.json --no-index";
+    let baseline: Vec<&str> = baseline.split(' ').collect();
+    assert_eq!(tenure(at, &baseline).status.code(), Some(0));
     folder
 }
 

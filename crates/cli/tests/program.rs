@@ -168,6 +168,8 @@ fn exit_codes_show_how_it_went() {
             2,
         ),
         (&["dominators", "--by", "site", "shop.hprof"], 2),
+        (&["dominators", "--by", "class", "shop.hprof", "0x1"], 2),
+        (&["dominators", "--tsv", "shop.hprof", "0x1"], 2),
         (&["histgram", "shop.hprof"], 2),
         (&["histogram", "--by", "colour", "shop.hprof"], 2),
         (&["object", "shop.hprof", "xyzzy"], 2),

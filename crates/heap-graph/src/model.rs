@@ -287,10 +287,23 @@ pub struct Summary {
     pub heaps: BTreeMap<String, (u64, Bytes)>,
     /// Number of parked virtual threads whose stacks are not in the dump.
     pub parked_virtual_threads: u64,
+    /// Whether the dump was read from memory: the words of stacks are conservative local variables.
+    pub from_memory: bool,
     /// Damage and other findings about the file.
     pub diagnostics: Diagnostics,
     /// Bytes that belong to no readable record.
     pub skipped: u64,
+}
+
+impl Summary {
+    /// Number of parked virtual threads that may keep objects alive that look unreachable: those whose stacks are not in the
+    /// dump. A dump that was read from memory has what their stacks refer to.
+    pub fn unknown_virtual_threads(&self) -> u64 {
+        match self.from_memory {
+            true => 0,
+            false => self.parked_virtual_threads,
+        }
+    }
 }
 
 /// For every class what it has of its own, or else what its nearest superclass has. Each class is

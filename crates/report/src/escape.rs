@@ -1,6 +1,6 @@
-//! Names in a dump are hostile input. Each output format has its own escapes for control characters (terminal
-//! escapes), bidirectional overrides and invisible characters (text that reads differently from what it is), and the
-//! format's own markup.
+//! Names in a dump are hostile input. [`visible`] shows control characters (terminal escapes), bidirectional overrides
+//! and invisible characters (text that reads differently from what it is) as escapes, in the same way in every format for
+//! people; [`html`] and [`markdown`] also escape the markup of their format.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -50,10 +50,11 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// Text of Markdown, also inside a table cell.
+/// Text of Markdown, also inside a table cell. An address in it does not become a link, nor a name a mention.
 pub fn markdown(text: &str) -> String {
+    let text = visible(text);
     let mut out = String::with_capacity(text.len() + 8);
-    for c in visible(text).chars() {
+    for (at, c) in text.char_indices() {
         match c {
             // Markdown interprets HTML, and a backslash does not escape it.
             '<' => out.push_str("&lt;"),
@@ -63,8 +64,11 @@ pub fn markdown(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // A name like www.example.com or a@b must not become a link.
-            '@' => out.push_str("&#64;"),
+            // Renderers find addresses such as https://a.b and www.a.b in the text as it is written,
+            ':' if text[at..].starts_with("://") => out.push_str("&#58;"),
+            '.' if text[..at].ends_with("www") => out.push_str("&#46;"),
+            // but a@b and @a in the text as it is shown.
+            '@' => out.push_str("@<!-- -->"),
             c => out.push(c),
         }
     }
@@ -110,6 +114,10 @@ mod tests {
         assert_eq!(
             markdown("a|b*c* <img> [x](y)"),
             "a\\|b\\*c\\* &lt;img&gt; \\[x\\](y)"
+        );
+        assert_eq!(
+            markdown("https://a.b/c:d www.a.b a@b.c"),
+            "https&#58;//a.b/c:d www&#46;a.b a@<!-- -->b.c"
         );
     }
 }

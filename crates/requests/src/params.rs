@@ -140,7 +140,7 @@ impl Params {
         }
     }
 
-    /// `1` or `true`.
+    /// Whether it is `1` or `true`. [`switch`](Self::switch) has refused other words before, when the request was checked.
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some("1" | "true"))
     }

@@ -59,7 +59,7 @@ export const overview = {
     return [
       figures([[human(whole), "reachable"], [f.reachable_objects, "objects"], [f.classes, "classes"], [f.loaders, "loaders"], [f.threads, "threads"],
         unreachable > 0 ? [human(unreachable), "unreachable"] : null]),
-      answer.damaged ? notice("bad", "The file is damaged", h("p", null, "Everything that could be read is answered. ", h("a", { href: "#/file" }, "What is missing"), ".")) : null,
+      answer.damaged ? notice("bad", "The file is damaged", h("p", null, "Results cover the readable part. ", h("a", { href: "#/file" }, "What is missing"), ".")) : null,
       h("h2", null, "Leak suspects"),
       answer.leaks.suspects.length ? answer.leaks.suspects.map((s) => suspectCard(s, true)) : noSuspects(answer.leaks),
       more(answer.omitted_suspects, "#/leaks"),

@@ -197,7 +197,7 @@ export const file = {
     const named = (map) => Object.fromEntries(Object.entries(map).filter(([tag]) => SUB_RECORDS[tag]).map(([tag, n]) => [SUB_RECORDS[tag], n]));
     const counts = (map) => Object.entries(map).map(([name, n]) => h("p", null, `${name} ${grouped(n)}`));
     return [
-      verdict.whole ? notice("", "The file is whole") : notice("bad", "The file is damaged", h("p", null, `${grouped(verdict.skipped_bytes)} bytes could not be read; everything else is answered.`)),
+      verdict.whole ? notice("", "The file is whole") : notice("bad", "The file is damaged", h("p", null, `${grouped(verdict.skipped_bytes)} bytes could not be read; results cover the rest.`)),
       table({ rows: verdict.checks, columns: [{ title: "Count", num: true, cell: (r) => grouped(r.count) }, { title: "", cell: (r) => (r.ok ? "ok" : h("span", { class: "bad" }, "no")) }, { title: "Check", cell: (r) => r.what }] }),
       verdict.dangling_references ? h("p", { class: "dim" }, `${plural(verdict.dangling_references, "reference leads", "references lead")} to objects that are not in the dump. A JVM with class data sharing writes some hundred of them, from arrays of archived objects.`) : null,
       verdict.findings.length ? [h("h2", null, "Findings"), table({

@@ -85,6 +85,13 @@ fn kind_of(start: &[u8]) -> String {
 }
 
 impl Args {
+    /// The files that an output must not replace. A new baseline may replace the one that was read.
+    fn inputs<'a>(&'a self, session: &'a Session, with_baseline: bool) -> Vec<&'a Path> {
+        let baseline = self.baseline.as_deref().filter(|_| with_baseline);
+        let own = [Some(&*self.dump.file), self.rules.as_deref(), baseline];
+        session.inputs(own.into_iter().flatten())
+    }
+
     fn rules(&self) -> Result<Rules> {
         let Some(path) = &self.rules else {
             return Ok(match self.baseline {
@@ -141,7 +148,12 @@ impl Args {
         if let Some(path) = &self.write_baseline {
             let mut out = Vec::new();
             json::write_value(&mut out, &session.with_control(|c| Baseline::of(&heap, c))?)?;
-            write_file(path, session.global.force, &[&self.dump.file], &out)?;
+            write_file(
+                path,
+                session.global.force,
+                &self.inputs(session, false),
+                &out,
+            )?;
             if !session.global.quiet {
                 note(&format!("wrote {}", path.display()));
             }
@@ -183,8 +195,8 @@ impl Args {
         };
         match &self.output {
             Some(path) if path.as_os_str() != "-" => {
-                let inputs = [Some(&self.dump.file), self.write_baseline.as_ref()];
-                let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|p| &**p).collect();
+                let mut inputs = self.inputs(session, true);
+                inputs.extend(self.write_baseline.as_deref());
                 write_file(path, session.global.force, &inputs, text.as_bytes())
             }
             _ => Ok(session.write(text.as_bytes())?),

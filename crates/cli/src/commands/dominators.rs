@@ -3,6 +3,7 @@
 use super::described::help;
 use super::target::{file_and_id, find_object, limit};
 use crate::Outcome;
+use crate::exit::Usage;
 use crate::session::Session;
 use clap::ValueEnum;
 use heap_analysis::tables::dominators::{TreeOptions, by_group, tree};
@@ -46,6 +47,10 @@ impl Args {
     /// Prints the tree, groups, or every object.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let (file, id) = file_and_id(&self.target)?;
+        if id.is_some() && (self.tsv || self.by.is_some()) {
+            let what = "--by and --tsv are about the whole tree: use them without an object id";
+            return Err(Usage(what.to_owned()).into());
+        }
         let heap = session.open(&file)?;
         if self.tsv {
             write_all(&heap, session)?;

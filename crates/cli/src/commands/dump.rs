@@ -132,11 +132,13 @@ impl Args {
 
     /// The output of a dump that this process writes. A name that the user has not chosen gets a number if another dump
     /// has taken it by the end.
-    fn create(&self, path: &Path, force: bool, inputs: &[&Path]) -> Result<Output> {
+    fn create(&self, path: &Path, force: bool) -> Result<Output> {
         if path.as_os_str() == "-" {
             return Ok(Output::Stdout(stdout()));
         }
-        let mut file = OutputFile::create(path, force, inputs)?;
+        let inputs = [&self.core, &self.libjvm, &self.key_file];
+        let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|p| &**p).collect();
+        let mut file = OutputFile::create(path, force, &inputs)?;
         if self.output.is_none() {
             file = file.or_numbered();
         }
@@ -159,7 +161,7 @@ impl Args {
     fn of_snapshot(&self, target: &str, force: bool) -> Outcome {
         let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
-        let mut output = self.create(&name, force, &[])?;
+        let mut output = self.create(&name, force)?;
         let limit = self.cow_limit;
         let limit = limit.unwrap_or_else(|| Copied::usual_limit(jvm.pid));
         let copied = || {
@@ -212,7 +214,7 @@ impl Args {
     fn of_frozen(&self, target: &str, force: bool) -> Outcome {
         let redaction = self.redaction()?;
         let (jvm, name) = self.find(target)?;
-        let mut output = self.create(&name, force, &[])?;
+        let mut output = self.create(&name, force)?;
         let (summary, stopped) = read_frozen(jvm.pid, redaction.as_ref(), &mut output)?;
         let name = output.finish()?;
         note(&format!(
@@ -225,13 +227,9 @@ impl Args {
 
     fn of_core(&self, path: &Path, force: bool) -> Outcome {
         let redaction = self.redaction()?;
-        let inputs: Vec<&Path> = [Some(path), self.libjvm.as_deref()]
-            .into_iter()
-            .flatten()
-            .collect();
         let name = self.output.clone();
         let name = name.unwrap_or_else(|| named_after(path, ".hprof"));
-        let mut output = self.create(&name, force, &inputs)?;
+        let mut output = self.create(&name, force)?;
         let core = Core::open(path, self.libjvm.as_deref())?;
         let place = Place {
             libjvm: core.libjvm(),

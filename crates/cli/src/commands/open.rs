@@ -6,10 +6,12 @@ use crate::exit::Exit;
 use crate::output::note;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
+use hprof::source::split_number;
 use report::Provenance;
 use requests::Stage;
 use server::explorer::{Explorer, router};
 use server::{Config, start};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -46,7 +48,8 @@ impl Args {
         let file = &self.dump.file;
         let explorer = Explorer::open_renamed(file, session.options(), session.mapping()?);
         if let Some(base) = &self.base {
-            std::fs::File::open(base).with_context(|| format!("cannot read {}", base.display()))?;
+            let whole = split_number(base).0;
+            File::open(whole).with_context(|| format!("cannot read {}", base.display()))?;
             explorer.compare_with(base);
         }
         let config = Config {

@@ -20,7 +20,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Refuses a file that does not exist or cannot be read.
+    /// Refuses a file that does not exist.
     pub fn refuse_missing(&self) -> Result<()> {
         match self.file.as_os_str() == "-" {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! Where the agent library is.
+//! The agent: where its library is, also for a JVM with another file system, and the order that begins a recording.
 
 use super::embedded;
 use crate::exit::Usage;

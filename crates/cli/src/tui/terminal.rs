@@ -8,6 +8,7 @@ use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 /// What runs may take this long to end after a signal.
@@ -78,13 +79,16 @@ pub fn with_terminal(
     let ended = Ended::default();
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
     let (handle, flag) = (signals.handle(), ended.clone());
+    let (running, runs) = sync_channel::<()>(0);
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             flag.0.store(true, Ordering::Relaxed);
-            // It ends by itself, unless it is in the middle of something long.
-            std::thread::sleep(PATIENCE);
-            let _ = ratatui::try_restore();
-            std::process::exit(128 + signal);
+            // It ends by itself, unless it is in the middle of something long. What follows it, such as the end of a
+            // recording, may take longer.
+            if runs.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = ratatui::try_restore();
+                std::process::exit(128 + signal);
+            }
         }
     });
     // It also gives the terminal back when the program panics.
@@ -100,6 +104,7 @@ pub fn with_terminal(
             Err(error.into())
         }
     };
+    drop(running);
     handle.close();
     result
 }

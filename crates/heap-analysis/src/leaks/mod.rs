@@ -146,6 +146,9 @@ pub struct Suspect {
     /// Readable value of a single object: the name of a thread, or for a class object the class that it represents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// True if the suspect is a thread; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_thread: bool,
     /// Its retained size.
     pub retained: Bytes,
     /// Its share of the reachable heap, 0 to 1.
@@ -323,9 +326,12 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     let class = heap
         .class_by_object(object)
         .unwrap_or_else(|| heap.class_of(object));
-    let (stack, stack_omitted) = stack_of(heap, object);
+    let thread = heap.threads().iter().find(|t| t.object == Some(object));
+    let trace = thread.map_or_else(|| heap.allocation_trace(object), |t| t.trace);
+    let (stack, stack_omitted) = ends_of(heap, trace);
     Ok(Suspect {
         kind: SuspectKind::Object,
+        is_thread: thread.is_some(),
         retained: named.retained,
         share: share(named.retained.0, heap.summary().reachable_shallow.0),
         instances: 1,
@@ -414,6 +420,7 @@ fn group(
         class: info.name.clone(),
         object: Address(info.id),
         value: None,
+        is_thread: false,
         retained,
         share: share(retained.0, heap.summary().reachable_shallow.0),
         instances: count,
@@ -619,13 +626,6 @@ pub(crate) fn is_plumbing(class: &str) -> bool {
         "java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "dalvik.",
     ];
     PREFIXES.iter().any(|p| class.starts_with(p))
-}
-
-/// The stack of a thread object, or the allocation stack of anything else, if the dump has one.
-fn stack_of(heap: &Heap, object: ObjIdx) -> (Vec<String>, u64) {
-    let thread = heap.threads().iter().find(|t| t.object == Some(object));
-    let trace = thread.map_or_else(|| heap.allocation_trace(object), |t| t.trace);
-    ends_of(heap, trace)
 }
 
 /// The first frames of a stack and its last [`OUTERMOST_FRAMES`], and the number of frames between them that were left

@@ -59,7 +59,7 @@ pub struct Facts {
     /// Number of root records.
     pub roots: u64,
     /// Number of parked virtual threads whose stacks are not in the dump. Objects that only these stacks refer to count
-    /// as unreachable.
+    /// as unreachable. 0 if the dump is read from memory, because it has these references.
     pub parked_virtual_threads: u64,
 }
 
@@ -98,7 +98,7 @@ pub fn facts(heap: &Heap) -> Facts {
         loaders: loaders.len() as u64,
         threads: heap.threads().len() as u64,
         roots: summary.gc_roots.values().sum(),
-        parked_virtual_threads: summary.parked_virtual_threads,
+        parked_virtual_threads: summary.unknown_virtual_threads(),
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Unreachable {
     /// True if the dump is damaged: objects can be unreachable only because records are missing.
     pub is_damaged: bool,
     /// Number of parked virtual threads whose stacks are not in the dump. Objects that only these stacks refer to are
-    /// in the rows, although they may be live.
+    /// in the rows, although they may be live. 0 if the dump is read from memory, because it has these references.
     pub parked_virtual_threads: u64,
 }
 
@@ -50,7 +50,7 @@ pub fn unreachable(heap: &Heap, top: Option<usize>) -> Unreachable {
     Unreachable {
         share: crate::tables::ranking::share(total.shallow.0, heap.summary().shallow.0),
         is_damaged: heap.summary().diagnostics.any_damage(),
-        parked_virtual_threads: heap.summary().parked_virtual_threads,
+        parked_virtual_threads: heap.summary().unknown_virtual_threads(),
         rows,
         omitted_rows,
         total,

@@ -270,6 +270,7 @@ impl Mapped<'_> {
             diagnostics: self.map.diagnostics.clone(),
             skipped: self.map.skipped + objects.pass.skipped,
             duplicate_objects: objects.ids.duplicates,
+            from_memory: self.symbols.conservative_locals,
             ..Summary::default()
         }
     }

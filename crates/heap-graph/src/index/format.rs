@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Changed whenever a section changes its meaning.
-pub(crate) const VERSION: u32 = 10;
+pub(crate) const VERSION: u32 = 11;
 pub(super) const MAGIC: &[u8; 8] = b"TENUREIX";
 pub(super) const ALIGN: u64 = 64;
 

@@ -88,9 +88,9 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
     }
     if stream.full_gc_frees {
         doc = doc.note([Span::Text(format!(
-            "This collector says only in collections of the whole heap what has died: they are the \
-             collections counted here, in ages too, and what died young is present until the next. \
-             {} did not say.",
+            "This collector reports freed objects only after a collection of the whole heap. Only these \
+             collections are counted here, also in ages; an object that another one freed is present \
+             until the next of them. {} reported nothing.",
             plural(
                 stream.pauses,
                 "other collection or pause",
@@ -107,15 +107,16 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
     let odd = stream.unknown_ids + stream.reused_ids;
     if odd > 0 {
         doc = doc.text([Span::Text(format!(
-            "{} about ids that cannot be so: {} not alive, {} alive already.",
-            plural(odd, "event", "events"),
+            "{} the events before: {} about objects that are not live, {} about new objects whose ids \
+             live objects have.",
+            plural(odd, "event contradicts", "events contradict"),
             grouped(stream.unknown_ids),
             grouped(stream.reused_ids)
         ))]);
     }
     match damage {
         Some(damage) => doc.text([Span::Text(format!(
-            "The stream is answered up to its damage. {damage}"
+            "The recording is damaged; results cover the part before the damage. {damage}"
         ))]),
         None => doc,
     }

@@ -18,7 +18,8 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn page(name: &str, dossier: &Dossier, provenance: &Provenance) -> String {
     let title = escape(name);
     let data = treemap_json(&dossier.treemap);
-    // The policy allows only this page's own script; the author of a dump does not know the nonce.
+    // The policy allows only scripts with the nonce. All text is escaped, so that none from the dump is a script; the nonce,
+    // which the author of a dump could compute, is a second protection.
     let nonce = nonce(&data, name);
     let mut out = String::with_capacity(1 << 17);
     let _ = write!(
@@ -74,7 +75,7 @@ fn in_short(dossier: &Dossier, provenance: &Provenance) -> String {
     let mut out = String::from("<div class=\"short\">");
     if provenance.damaged {
         out.push_str(
-            "<p class=\"bad\">The file is damaged. Everything that could be read is answered; \
+            "<p class=\"bad\">The file is damaged. Results cover the readable part; \
              <a href=\"#file\">what is missing</a>.</p>",
         );
     }

@@ -1,5 +1,6 @@
 //! Collapsed stacks: `outer;inner 7`, the input of `flamegraph.pl` and of most viewers.
 
+use crate::escape::visible;
 use ::profile::{Metric, Profile};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,15 +25,24 @@ pub fn write(profile: &Profile, metric: Metric) -> String {
     text
 }
 
-/// A name without the separators of the format.
+/// A name without the separators of the format, and without what a terminal would interpret.
 fn clean(name: &str) -> String {
-    name.replace([';', '\n', '\r'], "_")
+    visible(&name.replace([';', '\n', '\r'], "_")).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::profile;
     use super::*;
+
+    #[test]
+    fn names_have_no_separators_and_no_terminal_escapes() {
+        assert_eq!(clean("a;b\nc"), "a_b_c");
+        assert_eq!(
+            clean("a.B$C \u{1b}[2J\u{202e}"),
+            "a.B$C \\u{1b}[2J\\u{202e}"
+        );
+    }
 
     #[test]
     fn stacks_are_outermost_first_and_sorted() {

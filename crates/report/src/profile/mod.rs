@@ -156,11 +156,16 @@ impl ThreadNames {
     }
 }
 
+/// Whether calls were timed, so that the metric [`Metric::CpuTime`] is their time and not that of samples.
+fn has_timed_calls(profile: &Profile) -> bool {
+    profile.stacks(Metric::Calls).next().is_some()
+}
+
 /// The name of a metric of a profile in a document.
 pub(crate) fn label(profile: &Profile, metric: Metric) -> &'static str {
     match metric {
         // Elapsed time, or CPU time with `msa=y`: the file does not have which of them.
-        Metric::CpuTime if profile.stacks(Metric::Calls).next().is_some() => "Time of calls",
+        Metric::CpuTime if has_timed_calls(profile) => "Time of calls",
         Metric::Samples => "CPU samples",
         Metric::CpuTime => "CPU time",
         Metric::Calls => "Calls",

@@ -108,5 +108,7 @@ mod tests {
             page.contains("demo.Held") && page.contains("demo.Lib.hold"),
             "{page}"
         );
+        let page = terminal::render(&top::doc(&answer, metric, Some(1)), &Look::default());
+        assert!(page.contains("… 1 more row"), "{page}");
     }
 }

@@ -1,9 +1,9 @@
 //! The first screen of a profile: the cost in a metric, by method and by stack.
 
-use super::label;
 use super::monitors::{Monitors, monitors};
 use super::native::{NativeProfile, native};
 use super::references::{self, ReferenceRow, references};
+use super::{has_timed_calls, label};
 use crate::doc::{Cell, Doc, Span, Table, number, words};
 use crate::units::{grouped, percent};
 use ::profile::{Estimate, Metric, Profile};
@@ -180,14 +180,14 @@ fn sampled_period(profile: &Profile, metric: Metric) -> Option<u64> {
     let samples = profile.samples.as_ref();
     match metric {
         Metric::Samples => Some(1),
-        Metric::CpuTime => samples
+        Metric::CpuTime if !has_timed_calls(profile) => samples
             .map(|samples| samples.interval_ns)
             .filter(|ns| *ns > 0),
         _ => None,
     }
 }
 
-/// The answer as text and tables; those of monitors have at most `top` rows.
+/// The answer as text and tables; those of monitors and of references have at most `top` rows.
 pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
     let text = |words: String| Cell::new([Span::Text(words)]);
     let cell = |value: u64| match metric.unit() {
@@ -248,7 +248,7 @@ pub fn doc(answer: &TopProfile, metric: Metric, top: Option<usize>) -> Doc {
     if let Some(rows) = &answer.references {
         doc = doc
             .text([Span::from("References that native code has made:")])
-            .table(references::table(rows, answer.methods.len().max(10)));
+            .table(references::table(rows, top.unwrap_or(usize::MAX)));
     }
     if let Some(native) = &answer.native {
         doc = super::native::say(doc, native);
@@ -285,6 +285,17 @@ mod tests {
         assert!(share.low < 0.75 && 0.75 < share.high);
         assert_eq!(answer.stacks[0].frames, ["demo.Cpu.hot", "demo.Cpu.main"]);
         assert_eq!(top(&profile, Metric::Samples, Some(1)).omitted_methods, 2);
+    }
+
+    #[test]
+    fn the_time_of_calls_is_exact_beside_samples_with_a_period() {
+        let mut profile = profile();
+        let samples = profile.samples.as_mut().expect("samples");
+        samples.interval_ns = 20_000_000;
+        let answer = top(&profile, Metric::CpuTime, None);
+        let share = answer.methods[0].share;
+        assert_eq!((share.low, share.high), (share.value, share.value));
+        assert!((share.value - 0.7).abs() < 1e-9, "{share:?}");
     }
 
     #[test]

@@ -232,10 +232,9 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         doc = doc.append(allocated_doc(by));
     }
     if !suspect.stack.is_empty() {
-        let title = if suspect.kind == SuspectKind::Object && is_thread(suspect) {
-            "Its stack:"
-        } else {
-            "Allocated at:"
+        let title = match suspect.is_thread {
+            true => "Its stack:",
+            false => "Allocated at:",
         };
         doc = doc.text([Span::from(title)]).lines(stack_lines(suspect));
     }
@@ -272,10 +271,6 @@ fn allocated_doc(by: &AllocatedBy) -> Doc {
     doc
 }
 
-fn is_thread(suspect: &Suspect) -> bool {
-    suspect.class.ends_with("Thread")
-}
-
 fn object_sentence(suspect: &Suspect) -> Vec<Span> {
     let keeps = [
         Span::from(" keeps "),
@@ -290,7 +285,7 @@ fn object_sentence(suspect: &Suspect) -> Vec<Span> {
             Span::Object(suspect.object),
             Span::from(", with its static fields,"),
         ],
-        Some(name) if is_thread(suspect) => vec![
+        Some(name) if suspect.is_thread => vec![
             Span::from("The thread "),
             Span::Value(format!("\"{name}\" ")),
             Span::Object(suspect.object),

@@ -69,7 +69,7 @@ pub fn provenance_text(provenance: &Provenance) -> String {
         Strength::StrongSoft => "strong and soft references count",
     };
     let damage = if provenance.damaged {
-        "; the file is damaged, the rest of it is answered"
+        "; the file is damaged, results cover the readable part"
     } else {
         ""
     };

@@ -119,7 +119,7 @@ impl Say for Verdict {
         let verdict = if self.whole {
             "The file is whole."
         } else {
-            "The file is damaged. Everything that could be read is answered."
+            "The file is damaged. Results cover the readable part."
         };
         let mut checks = Table::new([number("count"), words("check")]);
         for check in &self.checks {

@@ -2,6 +2,7 @@
 //! are JSON data, drawn on a canvas.
 
 use super::label;
+use crate::escape::html as escape;
 use ::profile::{Metric, Profile};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -41,13 +42,6 @@ fn in_script(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('\u{2028}', "\\u2028")
         .replace('\u{2029}', "\\u2029")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[derive(Default)]

@@ -1,15 +1,19 @@
 //! A JFR recording of one chunk (format 2.1), with the JDK's own event names, so that `jfr`, JDK Mission Control and
 //! every other reader shows them without a plug-in.
 //!
-//! CPU samples become `jdk.ExecutionSample`, one each. CPU time becomes one sample for each 10 ms,
-//! as JFR has no weighted sample. Wall-clock time becomes async-profiler's `profiler.WallClockSample`, one for each stack
-//! and state, with the number of 10 ms as `samples` and the nanoseconds as `weight`. What a stack allocated of a class becomes
-//! `jdk.ObjectAllocationSample` with its bytes as weight, what of it lives `jdk.OldObjectSample` with
-//! their sum as size and their number as description, contention `jdk.JavaMonitorEnter` and parked threads
-//! `jdk.ThreadPark`, one for each wait with the mean duration. Threads are `jdk.ThreadStart` at the begin, and
-//! `jdk.ThreadEnd` at the end where they have ended. Blocks of native code become `tenure.NativeAllocation`: the JDK
-//! has no event for them. A stack has [`MOST_OF_STACK`] events of a kind at most. A profile has no times of events: they stand one behind the other, 10 ms
-//! apart. [`write_timed`] is for what knows when it was allocated.
+//! | In the profile | In the recording |
+//! |---|---|
+//! | CPU samples | `jdk.ExecutionSample`, one each |
+//! | CPU time | one `jdk.ExecutionSample` for each 10 ms, because JFR has no weighted sample |
+//! | wall-clock time | async-profiler's `profiler.WallClockSample`, one for each stack and state: the number of 10 ms as `samples`, the nanoseconds as `weight` |
+//! | allocations of a class by a stack | `jdk.ObjectAllocationSample` with their bytes as `weight` |
+//! | live objects of a class by a stack | `jdk.OldObjectSample` with the sum of their sizes, and their number as description |
+//! | contention, parked threads | `jdk.JavaMonitorEnter`, `jdk.ThreadPark`, one for each wait, with the mean duration |
+//! | threads | `jdk.ThreadStart` at the beginning, and `jdk.ThreadEnd` at the end for those that have ended |
+//! | blocks of native code | `tenure.NativeAllocation`, because the JDK has no event for them |
+//!
+//! A stack has at most [`MOST_OF_STACK`] events of a kind. A profile has no times of events, so each event is 10 ms after the
+//! one before it; [`write_timed`] is for a profile whose times of allocation are known.
 
 mod buffer;
 mod events;
@@ -25,7 +29,7 @@ const HEADER: usize = 68;
 /// Samples, or waits, of one stack that are written; [`left_out`] counts the others.
 pub const MOST_OF_STACK: u64 = events::MOST;
 
-/// When what was allocated. Times are in milliseconds since 1970.
+/// Allocations with their times, in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timed {
     /// When the recording began.
