@@ -58,9 +58,7 @@ fn a_large_dump_is_counted_while_it_is_analyzed() {
 #[test]
 fn a_pipe_with_a_name_is_read_from_its_beginning() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut heap = Heap::new(IdSize::Eight);
-    heap.java_lang_object();
-    fs::write(folder.path().join("heap.hprof"), heap.bytes()).expect("written");
+    dump(&folder.path().join("heap.hprof"), 1);
     let line = format!(
         "cat heap.hprof | {} --no-index /dev/stdin",
         env!("CARGO_BIN_EXE_tenure")
