@@ -555,13 +555,10 @@ fn dumps_of_a_program_that_goes_on_agree_with_the_stream_at_their_place() {
             }
             assert!(known > 1000, "{}: {known}", play.what);
             let received = &play.front.received;
-            let moves = !received.hello.stable_ids;
-            assert!(
-                !moves || received.moves > 100,
-                "{}: {}",
-                play.what,
-                received.moves
-            );
+            // Shenandoah empties only regions that are worth it, and may find none.
+            let moves = !received.hello.stable_ids && *collector != "Shenandoah";
+            let all = received.moves;
+            assert!(!moves || all > 100, "{}: {all}", play.what);
         }
     }
 }

@@ -75,6 +75,15 @@ pub fn jdks() -> Vec<Jdk> {
     found.into_values().collect()
 }
 
+/// Lets a JVM reserve little memory besides its heap: `gcore` writes reserved memory, too, 2 GB by default.
+pub fn with_small_core(java: &mut Command) -> &mut Command {
+    java.env("MALLOC_ARENA_MAX", "1").args([
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "-XX:ReservedCodeCacheSize=16m",
+        "-XX:CompressedClassSpaceSize=16m",
+    ])
+}
+
 /// Whether the matrix is wanted: `TENURE_MATRIX` is `all`, or versions (`8,21`).
 pub fn is_matrix() -> bool {
     std::env::var_os("TENURE_MATRIX").is_some_and(|wanted| !wanted.is_empty())

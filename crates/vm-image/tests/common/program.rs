@@ -21,18 +21,9 @@ impl Program {
     pub(crate) fn start(jdk: &Jdk, name: &str, flags: &[&str]) -> Option<Program> {
         let folder = compiled(name)?;
         let mut command = Command::new(jdk.tool("java"));
-        // Threads that the VM starts and ends by itself would make a difference between two dumps, and the
-        // areas of malloc a large core.
-        let steady = [
-            "-XX:+IgnoreUnrecognizedVMOptions",
-            "-XX:-UseDynamicNumberOfCompilerThreads",
-            "-XX:ReservedCodeCacheSize=16m",
-            "-XX:CompressedClassSpaceSize=16m",
-            "-Xmx256m",
-        ];
-        command
-            .env("MALLOC_ARENA_MAX", "1")
-            .args(steady)
+        // Threads that the VM starts and ends by itself would make a difference between two dumps.
+        jvm::with_small_core(&mut command)
+            .args(["-XX:-UseDynamicNumberOfCompilerThreads", "-Xmx256m"])
             .args(flags);
         command.arg(jvm::crash_report(
             &folder.path().display().to_string(),
