@@ -105,11 +105,8 @@ impl Resting {
             .compile(&source, 8, folder.path())
             .expect("compiled");
         let mut command = Command::new(jdk.tool("java"));
-        jvm::with_small_core(&mut command)
-            .args(flags)
-            .arg("-cp")
-            .arg(folder.path())
-            .arg(&name);
+        jvm::with_small_core(&mut command).args(flags);
+        command.arg("-cp").arg(folder.path()).arg(&name);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a JVM");
         let input = child.stdin.take().expect("its input");
