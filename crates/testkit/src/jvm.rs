@@ -76,12 +76,12 @@ pub fn jdks() -> Vec<Jdk> {
 }
 
 /// Lets a JVM reserve little memory besides its heap: `gcore` writes reserved memory, too, 2 GB by default.
-pub fn with_small_core(java: &mut Command) -> &mut Command {
+pub fn with_small_core(java: &mut Command) {
     java.env("MALLOC_ARENA_MAX", "1").args([
         "-XX:+IgnoreUnrecognizedVMOptions",
         "-XX:ReservedCodeCacheSize=16m",
         "-XX:CompressedClassSpaceSize=16m",
-    ])
+    ]);
 }
 
 /// Whether the matrix is wanted: `TENURE_MATRIX` is `all`, or versions (`8,21`).

@@ -22,7 +22,8 @@ impl Program {
         let folder = compiled(name)?;
         let mut command = Command::new(jdk.tool("java"));
         // Threads that the VM starts and ends by itself would make a difference between two dumps.
-        jvm::with_small_core(&mut command)
+        jvm::with_small_core(&mut command);
+        command
             .args(["-XX:-UseDynamicNumberOfCompilerThreads", "-Xmx256m"])
             .args(flags);
         command.arg(jvm::crash_report(
