@@ -9,11 +9,12 @@ use crate::model::{GroupSums, SiteSums};
 use hprof::{Bytes, ObjectId, Serial, package_of};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
+use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-/// No superclass.
-const NONE: u32 = u32::MAX;
+/// No class.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Maximum superclass depth; deeper ancestors are ignored. No program has more.
 const DEEPEST: usize = 1024;
@@ -21,44 +22,54 @@ const DEEPEST: usize = 1024;
 /// How many nodes are passed to the other thread at a time.
 const CHUNK: usize = 1 << 13;
 
-/// The sums of all groups. Receives all objects in the pre-order of the dominator tree.
+/// An object in the sweep.
+pub(crate) struct Node {
+    /// Objects in its subtree, itself included.
+    pub(crate) size: u64,
+    pub(crate) shallow: u64,
+    pub(crate) class: u32,
+    /// The class that the object is, [`NONE`] if it is none.
+    pub(crate) own: u32,
+    pub(crate) trace: u32,
+}
+
+/// Receives all objects in the pre-order of the dominator tree, and has their groups added up.
 pub(crate) struct Groups<'s> {
-    classes: Classes,
-    others: Others<'s>,
+    adder: Adder<'s>,
     chunk: Vec<Node>,
 }
 
-/// Who adds up the groups other than classes: this thread, or another one.
-enum Others<'s> {
-    Here(Box<OtherGroups>),
+/// Who adds up the groups: this thread, or another one.
+enum Adder<'s> {
+    Here(Box<Sums>),
     Elsewhere {
         chunks: SyncSender<Vec<Node>>,
         /// Chunks that it has finished, for reuse.
         spare: Receiver<Vec<Node>>,
-        thread: ScopedJoinHandle<'s, OtherGroups>,
+        thread: ScopedJoinHandle<'s, Sums>,
     },
 }
 
-impl<'s> Others<'s> {
+impl<'s> Adder<'s> {
     /// `None` if the system starts no further thread.
     fn elsewhere<'e>(
         table: &ClassTable,
         sites: bool,
         scope: &'s Scope<'s, 'e>,
-    ) -> Option<Others<'s>> {
+    ) -> Option<Adder<'s>> {
         let (chunks, received) = sync_channel::<Vec<Node>>(2);
         let (done, spare) = channel();
-        let mut groups = OtherGroups::new(table, sites);
+        let mut sums = Sums::new(table, sites);
         let run = move || {
             for chunk in received {
-                chunk.iter().for_each(|node| groups.step(node));
+                chunk.iter().for_each(|node| sums.step(node));
                 // At the end of the sweep the receiver has been dropped.
                 let _ = done.send(chunk);
             }
-            groups
+            sums
         };
         let thread = thread::Builder::new().spawn_scoped(scope, run).ok()?;
-        Some(Others::Elsewhere {
+        Some(Adder::Elsewhere {
             chunks,
             spare,
             thread,
@@ -74,13 +85,10 @@ impl<'s> Groups<'s> {
         threads: usize,
         scope: &'s Scope<'s, 'e>,
     ) -> Groups<'s> {
-        let elsewhere = (threads > 1).then(|| Others::elsewhere(table, sites, scope));
-        let others = elsewhere
-            .flatten()
-            .unwrap_or_else(|| Others::Here(Box::new(OtherGroups::new(table, sites))));
+        let elsewhere = (threads > 1).then(|| Adder::elsewhere(table, sites, scope));
+        let here = || Adder::Here(Box::new(Sums::new(table, sites)));
         Groups {
-            classes: Classes(Nested::new(table.classes.len())),
-            others,
+            adder: elsewhere.flatten().unwrap_or_else(here),
             chunk: Vec::with_capacity(CHUNK),
         }
     }
@@ -95,54 +103,41 @@ impl<'s> Groups<'s> {
     }
 
     fn pass_on(&mut self) {
-        let mut chunk = std::mem::take(&mut self.chunk);
-        chunk.iter().for_each(|node| self.classes.step(node));
-        match &mut self.others {
-            Others::Here(groups) => chunk.iter().for_each(|node| groups.step(node)),
-            Others::Elsewhere { chunks, spare, .. } => {
+        match &mut self.adder {
+            Adder::Here(sums) => self.chunk.iter().for_each(|node| sums.step(node)),
+            Adder::Elsewhere { chunks, spare, .. } => {
                 let next = spare.try_recv();
+                let next = next.unwrap_or_else(|_| Vec::with_capacity(CHUNK));
                 // The thread ends early only by a panic, which `finish` passes on.
-                let _ = chunks.send(chunk);
-                chunk = next.unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+                let _ = chunks.send(mem::replace(&mut self.chunk, next));
             }
         }
-        chunk.clear();
-        self.chunk = chunk;
+        self.chunk.clear();
     }
 
     /// The retained size of each class, and the other groups.
     pub(crate) fn finish(mut self) -> (Vec<u64>, GroupSums) {
         self.pass_on();
-        let others = match self.others {
-            Others::Here(groups) => *groups,
-            Others::Elsewhere { chunks, thread, .. } => {
+        let sums = match self.adder {
+            Adder::Here(sums) => *sums,
+            Adder::Elsewhere { chunks, thread, .. } => {
                 drop(chunks);
                 let joined = thread.join();
                 joined.unwrap_or_else(|p| std::panic::resume_unwind(p))
             }
         };
-        (self.classes.0.finish(), others.finish())
+        sums.finish()
     }
 }
 
-/// An object in the sweep.
-pub(crate) struct Node {
-    pub(crate) at: u64,
-    pub(crate) class: u32,
-    /// The class that the object is, if it is one.
-    pub(crate) own: Option<u32>,
-    /// Objects in its subtree, itself included.
-    pub(crate) size: u64,
-    pub(crate) shallow: u64,
-    pub(crate) trace: u32,
-}
-
-/// The sums of groups that lie inside each other.
+/// The sums of groups of several kinds, with one number for each group of any kind.
 struct Nested {
     /// Open subtrees: end, group, sum at the beginning.
     open: Vec<(u64, u32, u64)>,
     is_open: Vec<bool>,
     retained: Vec<u64>,
+    /// The place of the next object, and the size of all before it.
+    at: u64,
     sum: u64,
 }
 
@@ -152,20 +147,21 @@ impl Nested {
             open: Vec::new(),
             is_open: vec![false; groups],
             retained: vec![0; groups],
+            at: 0,
             sum: 0,
         }
     }
 
-    /// Closes the subtrees that end before a place.
+    /// Closes the subtrees that end before the next object.
     #[inline]
-    fn close(&mut self, at: u64) {
-        while let Some((_, group, before)) = self.open.pop_if(|o| o.0 <= at) {
+    fn close(&mut self) {
+        while let Some((_, group, before)) = self.open.pop_if(|o| o.0 <= self.at) {
             self.retained[group as usize] += self.sum - before;
             self.is_open[group as usize] = false;
         }
     }
 
-    /// An object that is a member of a group.
+    /// The next object is a member of a group.
     #[inline]
     fn member(&mut self, node: &Node, group: u32) {
         if self.is_open[group as usize] {
@@ -175,151 +171,144 @@ impl Nested {
             self.retained[group as usize] += node.shallow;
         } else {
             self.is_open[group as usize] = true;
-            self.open.push((node.at + node.size, group, self.sum));
+            self.open.push((self.at + node.size, group, self.sum));
         }
     }
 
-    /// An object that is a member of only this group.
+    /// All groups of the next object are known.
     #[inline]
-    fn step(&mut self, node: &Node, group: u32) {
-        self.close(node.at);
-        self.member(node, group);
+    fn pass(&mut self, node: &Node) {
+        self.at += 1;
         self.sum += node.shallow;
     }
 
     fn finish(&mut self) -> Vec<u64> {
-        self.close(u64::MAX);
-        std::mem::take(&mut self.retained)
+        self.at = u64::MAX;
+        self.close();
+        mem::take(&mut self.retained)
     }
 }
 
-/// Groups with names, one for each class.
-struct Named<K> {
-    keys: Vec<K>,
-    of: Vec<u32>,
-    sums: Nested,
+/// The groups of the objects of a class, as numbers of groups. The group of the class itself has the number of the class.
+#[derive(Clone, Copy)]
+struct OfClass {
+    package: u32,
+    loader: u32,
+    /// The class with its subclasses.
+    with_subclasses: u32,
+    /// The superclass; [`NONE`] for none, without cycles.
+    above: u32,
 }
 
-impl<K: Clone + Eq + Hash> Named<K> {
-    fn new(keys_of_classes: impl Iterator<Item = K>) -> Named<K> {
-        let mut numbers = FxHashMap::default();
-        let mut keys = Vec::new();
-        let of = keys_of_classes
-            .map(|key| {
-                *numbers.entry(key).or_insert_with_key(|key| {
-                    keys.push(key.clone());
-                    keys.len() as u32 - 1
-                })
-            })
-            .collect();
-        let sums = Nested::new(keys.len());
-        Named { keys, of, sums }
-    }
-
-    #[inline]
-    fn step(&mut self, node: &Node) {
-        let group = self.of[node.own.unwrap_or(node.class) as usize];
-        self.sums.step(node, group);
-    }
-
-    fn finish(mut self) -> Vec<(K, Bytes)> {
-        let retained = self.sums.finish().into_iter().map(Bytes);
-        self.keys.into_iter().zip(retained).collect()
-    }
-}
-
-/// Groups by class. A class object counts for the class that it represents, too.
-struct Classes(Nested);
-
-impl Classes {
-    #[inline]
-    fn step(&mut self, node: &Node) {
-        let Classes(sums) = self;
-        sums.close(node.at);
-        // A class object belongs to the set of its own class and to that of java.lang.Class.
-        if let Some(own) = node.own
-            && own != node.class
-        {
-            sums.member(node, own);
-        }
-        sums.member(node, node.class);
-        sums.sum += node.shallow;
-    }
-}
-
-/// Groups by package, by loader, by class with subclasses, and by allocation site. In packages and loaders, a class
-/// object counts for the class that it represents.
-struct OtherGroups {
-    packages: Named<String>,
-    loaders: Named<ObjectId>,
-    superclasses: Superclasses,
+/// The sums of all groups.
+struct Sums {
+    of: Vec<OfClass>,
+    packages: Vec<String>,
+    loaders: Vec<ObjectId>,
+    nested: Nested,
     /// If objects have different sites.
     sites: Option<Sites>,
 }
 
-impl OtherGroups {
-    fn new(table: &ClassTable, sites: bool) -> OtherGroups {
-        let names = table.classes.iter().map(|c| package_of(&c.name).to_owned());
-        OtherGroups {
-            packages: Named::new(names),
-            loaders: Named::new(table.classes.iter().map(|c| c.loader)),
-            superclasses: Superclasses::new(table),
+impl Sums {
+    fn new(table: &ClassTable, sites: bool) -> Sums {
+        let classes = table.classes.len() as u32;
+        let mut of = Vec::with_capacity(table.classes.len());
+        let (mut packages, mut loaders) = (Numbers::default(), Numbers::default());
+        for (number, class) in table.classes.iter().enumerate() {
+            of.push(OfClass {
+                package: packages.of(package_of(&class.name).to_owned()),
+                loader: loaders.of(class.loader),
+                with_subclasses: classes + number as u32,
+                above: class.super_class.map_or(NONE, |above| above.0),
+            });
+        }
+        let (packages, loaders) = (packages.keys, loaders.keys);
+        for groups in &mut of {
+            groups.package += 2 * classes;
+            groups.loader += 2 * classes + packages.len() as u32;
+        }
+        let groups = 2 * of.len() + packages.len() + loaders.len();
+        Sums {
+            of,
+            packages,
+            loaders,
+            nested: Nested::new(groups),
             sites: sites.then(Sites::new),
         }
     }
 
+    /// A class object counts in the group of `java.lang.Class` with its superclasses, and in those of the class that it
+    /// is: the class itself, its package and its loader.
     #[inline]
     fn step(&mut self, node: &Node) {
-        self.packages.step(node);
-        self.loaders.step(node);
-        self.superclasses.step(node);
+        let nested = &mut self.nested;
+        nested.close();
+        let named = match node.own {
+            NONE => node.class,
+            own => own,
+        };
+        nested.member(node, named);
+        if named != node.class {
+            nested.member(node, node.class);
+        }
+        let groups = self.of[named as usize];
+        nested.member(node, groups.package);
+        nested.member(node, groups.loader);
+        let mut class = node.class;
+        for _ in 0..DEEPEST {
+            let Some(groups) = self.of.get(class as usize) else {
+                break;
+            };
+            // The object that opened this group has opened those of the superclasses, too.
+            if nested.is_open[groups.with_subclasses as usize] {
+                break;
+            }
+            nested.member(node, groups.with_subclasses);
+            class = groups.above;
+        }
+        nested.pass(node);
         if let Some(sites) = &mut self.sites {
             sites.step(node);
         }
     }
 
-    fn finish(mut self) -> GroupSums {
-        let superclasses = self.superclasses.sums.finish();
-        GroupSums {
-            superclasses: superclasses.into_iter().map(Bytes).collect(),
+    fn finish(mut self) -> (Vec<u64>, GroupSums) {
+        let mut retained = self.nested.finish();
+        let mut rest = retained.split_off(self.of.len()).into_iter().map(Bytes);
+        let superclasses = rest.by_ref().take(self.of.len()).collect();
+        let groups = GroupSums {
+            superclasses,
             sites: self.sites.map(Sites::finish).unwrap_or_default(),
             top_level: Vec::new(),
-            packages: self.packages.finish(),
-            loaders: self.loaders.finish(),
+            packages: self.packages.into_iter().zip(rest.by_ref()).collect(),
+            loaders: self.loaders.into_iter().zip(rest).collect(),
+        };
+        (retained, groups)
+    }
+}
+
+/// Numbers of keys, from 0 in the order of their first use.
+struct Numbers<K> {
+    numbers: FxHashMap<K, u32>,
+    keys: Vec<K>,
+}
+
+impl<K> Default for Numbers<K> {
+    fn default() -> Numbers<K> {
+        Numbers {
+            numbers: FxHashMap::default(),
+            keys: Vec::new(),
         }
     }
 }
 
-/// Groups by class with subclasses.
-struct Superclasses {
-    /// Superclass of each class, [`NONE`] for none; without cycles.
-    above: Vec<u32>,
-    sums: Nested,
-}
-
-impl Superclasses {
-    fn new(table: &ClassTable) -> Superclasses {
-        let above = table.classes.iter();
-        let above = above.map(|class| class.super_class.map_or(NONE, |above| above.0));
-        Superclasses {
-            above: above.collect(),
-            sums: Nested::new(table.classes.len()),
-        }
-    }
-
-    #[inline]
-    fn step(&mut self, node: &Node) {
-        self.sums.close(node.at);
-        let mut class = node.class;
-        for _ in 0..DEEPEST {
-            // The object that opened this group has opened those of the superclasses, too.
-            if class == NONE || self.sums.is_open[class as usize] {
-                break;
-            }
-            self.sums.member(node, class);
-            class = self.above[class as usize];
-        }
-        self.sums.sum += node.shallow;
+impl<K: Clone + Eq + Hash> Numbers<K> {
+    fn of(&mut self, key: K) -> u32 {
+        *self.numbers.entry(key).or_insert_with_key(|key| {
+            self.keys.push(key.clone());
+            self.keys.len() as u32 - 1
+        })
     }
 }
 
@@ -354,7 +343,9 @@ impl Sites {
         let row = &mut self.rows[site as usize];
         row.objects += 1;
         row.shallow.0 += node.shallow;
-        self.sums.step(node, site);
+        self.sums.close();
+        self.sums.member(node, site);
+        self.sums.pass(node);
     }
 
     /// By trace.

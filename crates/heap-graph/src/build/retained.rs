@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Wide};
 use super::graph::Job;
-use super::groups::{Groups, Node};
+use super::groups::{Groups, NONE, Node};
 use super::output::Sizes;
 use super::pairs::first_of;
 use super::parallel;
@@ -185,13 +185,15 @@ fn fold<C: Cell, R: Cell>(
                 if size > 1 {
                     open.push([at, at + size, sum, object]);
                 }
-                let is_class = class == class_class;
+                let own = match class == class_class {
+                    true => classes.get(&object).copied().unwrap_or(NONE),
+                    false => NONE,
+                };
                 groups.step(Node {
-                    at,
-                    class,
-                    own: is_class.then(|| classes.get(&object).copied()).flatten(),
                     size,
                     shallow: units * unit,
+                    class,
+                    own,
                     trace: sizes.trace(object),
                 });
             }
