@@ -48,12 +48,25 @@ fn dump() -> Builder {
     b
 }
 
-/// Compares the answers with a smaller limit each time, until it is too small.
+/// Many equal objects and nothing else.
+fn equal_objects() -> Builder {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let point = b.class("Point", object, &[("x", Type::Int)]);
+    for n in 0..3000 {
+        let made = b.instance(point, &[Value::Int(1 + n % 7)]);
+        b.root(Root::Unknown, made);
+    }
+    b
+}
+
+/// Compares the answers with a smaller limit each time, until some were too small. What an error names must be enough.
 fn same_with_less<T: Debug + PartialEq + Serialize>(
+    dump: &Builder,
     answer: impl Fn(&Heap) -> Result<T, HeapError>,
 ) {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), dump().bytes()).expect("writing the dump");
+    std::fs::write(file.path(), dump.bytes()).expect("writing the dump");
     let open = |memory| {
         let options = Options {
             no_index: true,
@@ -64,23 +77,26 @@ fn same_with_less<T: Debug + PartialEq + Serialize>(
         Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump")
     };
     let want = answer(&open(None)).expect("an answer without a limit");
-    let (mut memory, mut is_too_little) = (1 << 20, false);
-    loop {
-        match answer(&open(Some(memory))) {
-            Ok(got) => assert_eq!(got, want, "with {memory} bytes"),
+    let mut memory = 1 << 20;
+    let mut refused = 0;
+    while refused < 4 {
+        let named = match answer(&open(Some(memory))) {
+            Ok(got) => {
+                assert_eq!(got, want, "with {memory} bytes");
+                None
+            }
             Err(HeapError::Memory { limit, least, .. }) => {
                 assert!(limit == memory && least > memory, "{limit} and {least}");
-                is_too_little = true;
-                memory = least;
-                continue;
+                Some(least)
             }
             Err(other) => panic!("with {memory} bytes: {other}"),
+        };
+        if let Some(least) = named {
+            let got = answer(&open(Some(least))).expect("an answer with the limit of the error");
+            assert_eq!(got, want, "with {least} bytes");
+            refused += 1;
         }
-        if is_too_little {
-            // What the error named was enough.
-            return;
-        }
-        memory = memory * 2 / 3;
+        memory /= 2;
         assert!(memory > 0, "never too little");
     }
 }
@@ -93,7 +109,9 @@ fn equal_strings_are_the_same_in_parts() {
             top,
             holders,
         };
-        same_with_less(|heap| duplicates(heap, &options, &Control::quiet()));
+        same_with_less(&dump(), |heap| {
+            duplicates(heap, &options, &Control::quiet())
+        });
     }
 }
 
@@ -106,7 +124,9 @@ fn a_search_finds_the_same_in_parts() {
             top,
             holders: false,
         };
-        same_with_less(|heap| find(heap, &pattern, &options, &Control::quiet()));
+        same_with_less(&dump(), |heap| {
+            find(heap, &pattern, &options, &Control::quiet())
+        });
     }
 }
 
@@ -117,13 +137,23 @@ fn waste_is_the_same_or_refused() {
             sites,
             ..WasteOptions::default()
         };
-        same_with_less(|heap| waste(heap, &options, &Control::quiet()));
+        same_with_less(&dump(), |heap| waste(heap, &options, &Control::quiet()));
     }
+}
+
+#[test]
+fn waste_of_equal_objects_is_the_same_or_refused() {
+    let options = WasteOptions::default();
+    same_with_less(&equal_objects(), |heap| {
+        waste(heap, &options, &Control::quiet())
+    });
 }
 
 #[test]
 fn collections_are_the_same_or_refused() {
     let table = CollectionTable::built_in();
     let options = CollectionOptions::default();
-    same_with_less(|heap| collections(heap, &table, &options, &Control::quiet()));
+    same_with_less(&dump(), |heap| {
+        collections(heap, &table, &options, &Control::quiet())
+    });
 }

@@ -1,8 +1,6 @@
-//! The first walk: counts per class, which fields are ever set, boxed values, references, buffers, and marks for
-//! objects that may have an equal one.
+//! The first walk: counts per class, which fields are ever set, boxed values, references and buffers.
 
 use super::contents::Contents;
-use super::equal::{AHEAD, Sketch, hash_instance, hash_primitives, hash_references};
 use super::native::RawBuffer;
 use super::plan::Plan;
 use super::references::{RawReference, RawWeakEntry};
@@ -48,9 +46,6 @@ pub(super) struct Census<'a> {
     heap: &'a Heap,
     columns: Columns<'a>,
     plan: &'a Plan,
-    sketch: &'a Sketch,
-    /// Hashes that will be marked.
-    marks: Vec<u64>,
     scope: &'a Scope,
     /// Shallow size of everything that was examined.
     pub(super) shallow: u64,
@@ -65,19 +60,12 @@ pub(super) struct Census<'a> {
 }
 
 impl<'a> Census<'a> {
-    pub(super) fn new(
-        heap: &'a Heap,
-        plan: &'a Plan,
-        sketch: &'a Sketch,
-        scope: &'a Scope,
-    ) -> Census<'a> {
+    pub(super) fn new(heap: &'a Heap, plan: &'a Plan, scope: &'a Scope) -> Census<'a> {
         let classes = heap.classes().len();
         Census {
             heap,
             columns: heap.columns(),
             plan,
-            sketch,
-            marks: Vec::with_capacity(AHEAD),
             scope,
             shallow: 0,
             masks: vec![(0, Vec::new()); classes],
@@ -86,13 +74,6 @@ impl<'a> Census<'a> {
             references: Vec::new(),
             weak_entries: Vec::new(),
             buffers: Vec::new(),
-        }
-    }
-
-    fn mark(&mut self, hash: u64) {
-        self.marks.push(hash);
-        if self.marks.len() == AHEAD {
-            self.sketch.mark_all(&mut self.marks);
         }
     }
 
@@ -108,8 +89,7 @@ impl<'a> Census<'a> {
             weak_entries: Vec::new(),
             buffers: Vec::new(),
         };
-        for mut part in parts {
-            part.sketch.mark_all(&mut part.marks);
+        for part in parts {
             sum.shallow += part.shallow;
             for (all, one) in sum.masks.iter_mut().zip(&part.masks) {
                 all.0 += one.0;
@@ -175,12 +155,9 @@ impl ContentVisitor for Census<'_> {
         if let Some(shape) = &role.buffer {
             self.buffers.push(shape.read(object, fields, ids));
         }
-        if self.plan.comparable(class, fields) {
-            self.mark(hash_instance(class, fields));
-        }
     }
 
-    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+    fn object_array(&mut self, object: ObjIdx, _: ClassIdx, elements: &[u8]) {
         if !self.scope.has(&self.columns, object) {
             return;
         }
@@ -188,7 +165,6 @@ impl ContentVisitor for Census<'_> {
         self.shallow += shallow;
         self.contents
             .references(shallow, elements, self.heap.id_size());
-        self.mark(hash_references(class, elements));
     }
 
     fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
@@ -199,9 +175,6 @@ impl ContentVisitor for Census<'_> {
         self.shallow += shallow;
         self.contents
             .primitive(self.heap, shallow, element, len, data);
-        if data.is_empty() == (len == 0) {
-            self.mark(hash_primitives(element, data));
-        }
     }
 }
 

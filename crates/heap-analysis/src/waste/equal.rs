@@ -48,6 +48,8 @@ pub struct Equals {
 
 /// The share of a memory limit for the sketch.
 const SHARE: u64 = 4;
+/// The fewest words of each plane.
+const LEAST_WORDS: usize = 16;
 
 /// Bits for hashes that occurred once, and for those that occurred twice.
 pub(super) struct Sketch {
@@ -61,18 +63,34 @@ impl Sketch {
     /// A sketch for `objects` objects: a byte of each plane per object, or less with a memory limit. A smaller sketch only
     /// takes more objects for candidates.
     pub(super) fn new(objects: u64, memory: Option<u64>) -> Sketch {
-        let words = (objects as usize / 8).next_power_of_two();
+        let words = Sketch::words(objects);
         let words = match memory.map(|memory| (memory / SHARE / 16) as usize) {
             Some(most) => words.min(most.max(1).next_power_of_two() / 2),
             None => words,
         };
-        let words = words.max(16);
+        let words = words.max(LEAST_WORDS);
         let plane = || (0..words).map(|_| AtomicU64::new(0)).collect();
         Sketch {
             once: plane(),
             twice: plane(),
             again: AtomicU64::new(0),
         }
+    }
+
+    /// Words of each plane without a memory limit.
+    fn words(objects: u64) -> usize {
+        (objects as usize / 8).next_power_of_two().max(LEAST_WORDS)
+    }
+
+    /// Bytes of both planes.
+    pub(super) fn bytes(&self) -> u64 {
+        16 * self.once.len() as u64
+    }
+
+    /// The most bytes of a sketch for so many objects if it and `others` bytes are within a memory limit.
+    pub(super) fn bytes_beside(objects: u64, others: u64) -> u64 {
+        let words = (others / (SHARE - 1) / 16) as usize;
+        16 * Sketch::words(objects).min(words.max(LEAST_WORDS)) as u64
     }
 
     /// The most bytes of the lists of candidates and of the copies among them.
@@ -93,7 +111,7 @@ impl Sketch {
 
     /// Marks hashes and removes them from the list. Their words are read first, independently of each other, so that
     /// the processor does not wait for each of them in turn.
-    pub(super) fn mark_all(&self, hashes: &mut Vec<u64>) {
+    fn mark_all(&self, hashes: &mut Vec<u64>) {
         self.touch(&self.once, hashes.iter());
         let mut again = 0;
         for hash in hashes.drain(..) {
@@ -119,21 +137,83 @@ impl Sketch {
 }
 
 /// Number of hashes that are collected before they are looked up in the sketch together.
-pub(super) const AHEAD: usize = 64;
+const AHEAD: usize = 64;
 
 /// The hash of an instance, which includes its class.
-pub(super) fn hash_instance(class: ClassIdx, fields: &[u8]) -> u64 {
+fn hash_instance(class: ClassIdx, fields: &[u8]) -> u64 {
     content_hash(1 << 40 | u64::from(class.0), fields)
 }
 
 /// The hash of an array of references.
-pub(super) fn hash_references(class: ClassIdx, elements: &[u8]) -> u64 {
+fn hash_references(class: ClassIdx, elements: &[u8]) -> u64 {
     content_hash(2 << 40 | u64::from(class.0), elements)
 }
 
 /// The hash of an array of primitives.
-pub(super) fn hash_primitives(element: BasicType, data: &[u8]) -> u64 {
+fn hash_primitives(element: BasicType, data: &[u8]) -> u64 {
     content_hash(3 << 40 | element as u64, data)
+}
+
+/// The first walk, which marks the candidates.
+pub(super) struct MarkPass<'a> {
+    columns: Columns<'a>,
+    plan: &'a Plan,
+    sketch: &'a Sketch,
+    scope: &'a Scope,
+    /// Hashes that will be marked.
+    marks: Vec<u64>,
+}
+
+impl<'a> MarkPass<'a> {
+    pub(super) fn new(
+        heap: &'a Heap,
+        plan: &'a Plan,
+        sketch: &'a Sketch,
+        scope: &'a Scope,
+    ) -> MarkPass<'a> {
+        MarkPass {
+            columns: heap.columns(),
+            plan,
+            sketch,
+            scope,
+            marks: Vec::with_capacity(AHEAD),
+        }
+    }
+
+    /// Marks what the workers have collected last.
+    pub(super) fn finish(passes: Vec<MarkPass<'_>>) {
+        for mut pass in passes {
+            pass.sketch.mark_all(&mut pass.marks);
+        }
+    }
+
+    fn mark(&mut self, object: ObjIdx, hash: u64) {
+        if !self.scope.has(&self.columns, object) {
+            return;
+        }
+        self.marks.push(hash);
+        if self.marks.len() == AHEAD {
+            self.sketch.mark_all(&mut self.marks);
+        }
+    }
+}
+
+impl ContentVisitor for MarkPass<'_> {
+    fn instance(&mut self, object: ObjIdx, class: ClassIdx, fields: &[u8]) {
+        if self.plan.comparable(class, fields) {
+            self.mark(object, hash_instance(class, fields));
+        }
+    }
+
+    fn object_array(&mut self, object: ObjIdx, class: ClassIdx, elements: &[u8]) {
+        self.mark(object, hash_references(class, elements));
+    }
+
+    fn primitive_array(&mut self, object: ObjIdx, element: BasicType, len: u32, data: &[u8]) {
+        if data.is_empty() == (len == 0) {
+            self.mark(object, hash_primitives(element, data));
+        }
+    }
 }
 
 /// The second walk.

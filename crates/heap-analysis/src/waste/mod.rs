@@ -35,7 +35,7 @@ use crate::strings::texts::{HashPass, StringPass, StringShape};
 use crate::strings::{Duplicates, Groups, Holder, memory_of_texts, shared_texts};
 use boxed_fields::{BoxedPass, FieldPlan};
 use census::Census;
-use equal::{EqualPass, Sketch};
+use equal::{EqualPass, MarkPass, Sketch};
 use heap_graph::{Control, Heap, HeapError, ObjIdx};
 use hprof::Bytes;
 use plan::Plan;
@@ -135,6 +135,45 @@ fn memory_for(heap: &Heap, plan: &Plan, shapes: &[Option<Shape>]) -> u64 {
     stats::memory_for(heap, shapes) + memory_of_texts(heap) + values
 }
 
+/// Bytes of what the second walk collects beside what the first one has collected.
+fn memory_of_second(heap: &Heap, sketch: &Sketch) -> u64 {
+    2 * ObjectSet::bytes(heap.len()) + sketch.list_bytes()
+}
+
+/// Checks that what the first walk collects stays within the memory limit.
+///
+/// # Errors
+/// With a limit that is sufficient for the second walk, too. Candidates are counted for it, which takes a walk.
+fn require_first(
+    heap: &Heap,
+    (plan, scope): (&Plan, &Scope),
+    first: u64,
+    control: &Control<'_>,
+) -> Result<(), HeapError> {
+    if heap.memory().is_none_or(|left| first <= left) {
+        return Ok(());
+    }
+    let sketch = Sketch::new(heap.len(), heap.memory());
+    let new = || MarkPass::new(heap, plan, &sketch, scope);
+    MarkPass::finish(heap.walk_contents("objects", control, new)?);
+    let both = first + memory_of_second(heap, &sketch);
+    drop(sketch);
+    heap.require_memory(WHAT, both + Sketch::bytes_beside(heap.len(), both))
+}
+
+/// Checks that what the second walk collects stays within the memory limit.
+///
+/// # Errors
+/// With a limit that is sufficient for the larger sketch which that limit leads to.
+fn require_second(heap: &Heap, sketch: &Sketch, first: u64) -> Result<(), HeapError> {
+    let second = memory_of_second(heap, sketch);
+    if heap.memory().is_none_or(|left| second <= left) {
+        return Ok(());
+    }
+    let larger = Sketch::bytes_beside(heap.len(), first + second);
+    heap.require_memory(WHAT, second + larger.saturating_sub(sketch.bytes()))
+}
+
 /// Finds waste of all kinds.
 pub fn waste(
     heap: &Heap,
@@ -145,17 +184,21 @@ pub fn waste(
     let shapes = shapes(heap, &options.table);
     let shape = StringShape::of(heap);
     let plan = Plan::new(heap, &options.table);
-    heap.require_memory(WHAT, memory_for(heap, &plan, &shapes))?;
+    let first = memory_for(heap, &plan, &shapes);
+    require_first(heap, (&plan, scope), first, control)?;
     let sketch = Sketch::new(heap.len(), heap.memory());
     let walked = heap.walk_contents("objects", control, || {
         let strings = StringPass::new(heap, shape, scope, Only::Part(Part::ALL));
         let strings = Both(strings, HashPass::new(Part::ALL));
         let collections = FindPass::new(heap, &shapes, scope);
-        let census = Census::new(heap, &plan, &sketch, scope);
-        Both(strings, Both(collections, census))
+        let census = Census::new(heap, &plan, scope);
+        let marks = MarkPass::new(heap, &plan, &sketch, scope);
+        Both(strings, Both(collections, Both(census, marks)))
     })?;
     let (strings, walked) = unzip(walked);
-    let (found, census) = unzip(walked);
+    let (found, walked) = unzip(walked);
+    let (census, marks) = unzip(walked);
+    MarkPass::finish(marks);
     let (strings, hashes) = unzip(strings);
     let texts = match shape {
         Some(_) => {
@@ -167,7 +210,7 @@ pub fn waste(
     let found = FindPass::finish(found);
     let census = Census::merge(heap, &plan, census);
 
-    heap.require_memory(WHAT, 2 * ObjectSet::bytes(heap.len()) + sketch.list_bytes())?;
+    require_second(heap, &sketch, first)?;
     let string_arrays = ObjectSet::new(heap.len(), texts.iter().map(|t| t.array));
     let fills = stats::arrays_of(heap, &found);
     let filled = Fills::new(&fills);
