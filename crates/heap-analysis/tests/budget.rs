@@ -2,10 +2,13 @@
 
 use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
+use heap_analysis::paths::Exclusions;
+use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::sets::scope::Scope;
+use heap_analysis::sets::selection::Selection;
 use heap_analysis::strings::{StringOptions, duplicates, find};
 use heap_analysis::waste::{WasteOptions, waste};
-use heap_graph::{Control, Heap, HeapError, Options};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, Options};
 use serde::Serialize;
 use std::fmt::Debug;
 use testkit::dump::{Elements, Heap as Builder, IdSize, Root, Type, Value};
@@ -57,6 +60,25 @@ fn equal_objects() -> Builder {
         let made = b.instance(point, &[Value::Int(1 + n % 7)]);
         b.root(Root::Unknown, made);
     }
+    b
+}
+
+/// A list, and an array that holds other nodes of its class.
+fn nodes() -> Builder {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let refs = b.object_array_class();
+    let node = b.class("Node", object, &[("next", Type::Object)]);
+    let mut first = 0;
+    for _ in 0..3000 {
+        first = b.instance(node, &[Value::Object(first)]);
+    }
+    b.root(Root::Unknown, first);
+    let held: Vec<u64> = (0..500)
+        .map(|_| b.instance(node, &[Value::Object(0)]))
+        .collect();
+    let array = b.object_array(refs, &held);
+    b.root(Root::Unknown, array);
     b
 }
 
@@ -156,4 +178,23 @@ fn collections_are_the_same_or_refused() {
     same_with_less(&dump(), |heap| {
         collections(heap, &table, &options, &Control::quiet())
     });
+}
+
+#[test]
+fn the_tree_of_paths_is_the_same_or_refused() {
+    for (depth, exact) in [(24, EXACT_VISITS), (24, 1000), (100_000, EXACT_VISITS)] {
+        let options = MergedOptions {
+            max_paths: usize::MAX,
+            depth,
+            top: 5,
+            exclude: Exclusions::default(),
+            exact,
+        };
+        same_with_less(&nodes(), |heap| {
+            let class = heap.classes().iter().position(|c| c.name == "Node");
+            let class = ClassIdx(class.expect("the class") as u32);
+            let objects = Selection::of(heap, heap.objects_of(class));
+            to_objects(heap, "Node", &objects, &options, &Control::quiet())
+        });
+    }
 }

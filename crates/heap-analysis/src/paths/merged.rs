@@ -1,284 +1,29 @@
 //! Shortest paths to many objects, merged into one tree from the roots, which shows what the paths have in common.
-//! Paths share their beginnings, so the known path of one object is reused for the next.
 
 use crate::leaks::root_kinds;
 use crate::objects::describe::{ObjectRef, describe};
 use crate::pace::Pace;
+use crate::paths::Exclusions;
 use crate::paths::chain::field_to;
+use crate::paths::finder::{Memory, Route, paths_to};
 use crate::paths::together::Above;
-use crate::paths::{Exclusions, Holders, root_set};
 use crate::sets::selection::Selection;
 use crate::tables::ranking::{is_zero, share};
-use heap_graph::{ClassIdx, Control, Dominator, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 
-/// How many objects one search may visit before it is abandoned. Most paths are found within a few hundred; a longer
-/// search usually means that half of the heap holds the object.
-const MAX_VISITS: usize = 100_000;
-
 /// How many objects all searches together may visit to find the shortest paths. Ten thousand searches that each visit
 /// half of the heap would take hours. Beyond this limit, a search accepts the first connection to a known path, or
 /// follows dominators if it does not find one soon.
 pub const EXACT_VISITS: usize = 2_000_000;
 
-/// As [`MAX_VISITS`], beyond [`EXACT_VISITS`].
-const FEW_VISITS: usize = 1_000;
-
 /// How many objects of a path [`common_point`] follows: the paths to ten thousand nodes of a list of a million would take
 /// more memory than any machine has.
 const MOST_LEVELS: usize = 1024;
-
-/// One in this many objects on a long path is cached with the last wanted object of the path.
-const REMEMBERED: u64 = 32;
-
-/// A path from a root to an object.
-struct Route {
-    /// From the root on; the last object is the target, unless the path is longer than wanted.
-    path: Vec<ObjIdx>,
-    target: ObjIdx,
-}
-
-/// Finds shortest paths one after the other and caches every path to a root that it has found.
-struct Finder<'h> {
-    heap: &'h Heap,
-    pace: Pace<'h>,
-    roots: Selection,
-    holders: Holders<'h>,
-    /// The next object towards the root, and the distance to the root. Roots map to themselves.
-    known: FxHashMap<ObjIdx, (ObjIdx, u32)>,
-    /// How many objects of a path, from the root on, are wanted.
-    levels: usize,
-    /// The last wanted object on the paths of some objects that are farther from the root.
-    last_wanted: FxHashMap<ObjIdx, ObjIdx>,
-    visits: usize,
-    /// Objects that may be visited while paths must be the shortest ones.
-    exact: usize,
-    /// True once instances count as holders of their classes.
-    widened: bool,
-    /// Objects to which no path leads: all that hold them were visited.
-    without: Selection,
-}
-
-impl<'h> Finder<'h> {
-    fn new(
-        heap: &'h Heap,
-        exclude: Exclusions,
-        exact: usize,
-        levels: usize,
-        control: &'h Control<'h>,
-    ) -> Finder<'h> {
-        Finder {
-            heap,
-            pace: Pace::new(control, "looking for paths", heap.len()),
-            roots: root_set(heap),
-            holders: Holders::new(heap, exclude),
-            known: FxHashMap::default(),
-            levels,
-            last_wanted: FxHashMap::default(),
-            visits: 0,
-            exact,
-            widened: false,
-            without: Selection::none(heap),
-        }
-    }
-
-    /// A path from a root to the target; `None` if there is none. It is the shortest one if that search ends within its
-    /// limits.
-    fn path(&mut self, target: ObjIdx) -> Result<Option<Route>, HeapError> {
-        self.find(target)?;
-        if !self.known.contains_key(&target) && self.heap.is_reachable(target) && !self.widened {
-            // A class may be held by its instances alone.
-            self.widened = true;
-            self.holders.with_instances();
-            self.without = Selection::none(self.heap);
-            self.find(target)?;
-        }
-        if !self.known.contains_key(&target) {
-            return Ok(None);
-        }
-        let mut path = Vec::new();
-        let mut at = self.last_wanted(target)?;
-        while let Some((next, distance)) = self.known.get(&at) {
-            self.pace.step()?;
-            path.push(at);
-            if *distance == 0 {
-                break;
-            }
-            at = *next;
-        }
-        path.reverse();
-        Ok(Some(Route { path, target }))
-    }
-
-    /// Finds a path to the target: by a search as long as these may be long, then by dominators and a short search. If
-    /// neither ends, any path is taken, so that none is missed: nodes of a long doubly linked list are held by their
-    /// neighbours only.
-    fn find(&mut self, target: ObjIdx) -> Result<(), HeapError> {
-        if self.known.contains_key(&target) || self.without.contains(target) {
-            return Ok(());
-        }
-        let is_exact = self.visits < self.exact;
-        if is_exact && self.search(target, MAX_VISITS.min(self.exact))? {
-            return Ok(());
-        }
-        let chain = self.climb(target)?;
-        let top = chain.last().copied().unwrap_or(target);
-        if !self.search(top, FEW_VISITS)? {
-            self.take_any(top)?;
-        }
-        if let Some((_, distance)) = self.known.get(&top).copied() {
-            self.store(&chain, distance);
-        }
-        Ok(())
-    }
-
-    /// Takes the first path to the target that a search finds which goes up before it goes aside. It remembers one bit for
-    /// each object, where a search for the shortest path would take more memory than the heap has.
-    fn take_any(&mut self, target: ObjIdx) -> Result<(), HeapError> {
-        let mut seen = Selection::of(self.heap, [target]);
-        // From the target to the object that is visited, and what is still to be visited with its place there.
-        let mut way: Vec<ObjIdx> = Vec::new();
-        let mut open = vec![(target, 0)];
-        while let Some((object, place)) = open.pop() {
-            self.pace.step()?;
-            way.truncate(place);
-            way.push(object);
-            if self.roots.contains(object) {
-                self.known.insert(object, (object, 0));
-            }
-            if let Some((_, distance)) = self.known.get(&object).copied() {
-                self.store(&way, distance);
-                return Ok(());
-            }
-            for holder in self.holders.of(object)? {
-                if self.leads_up(holder) && seen.insert(holder) {
-                    open.push((holder, way.len()));
-                }
-            }
-        }
-        seen.iter().for_each(|one| {
-            self.without.insert(one);
-        });
-        Ok(())
-    }
-
-    /// Whether a path may lead through an object.
-    fn leads_up(&self, object: ObjIdx) -> bool {
-        self.heap.is_reachable(object) && !self.without.contains(object)
-    }
-
-    /// Stores the way from an object to one whose path is known, which is that far from its root.
-    fn store(&mut self, way: &[ObjIdx], mut distance: u32) {
-        for pair in way.windows(2).rev() {
-            distance += 1;
-            self.known.insert(pair[0], (pair[1], distance));
-        }
-    }
-
-    /// The last object on the path of the target that is wanted: the target itself unless it is too far from the root.
-    /// The paths to the nodes of a list of millions would together be much longer than the list.
-    fn last_wanted(&mut self, target: ObjIdx) -> Result<ObjIdx, HeapError> {
-        let mut at = target;
-        let mut way = Vec::new();
-        while let Some((next, distance)) = self.known.get(&at) {
-            self.pace.step()?;
-            if (*distance as usize) < self.levels {
-                break;
-            }
-            if let Some(last) = self.last_wanted.get(&at) {
-                at = *last;
-                break;
-            }
-            if at == target || at.0.is_multiple_of(REMEMBERED) {
-                way.push(at);
-            }
-            at = *next;
-        }
-        self.last_wanted
-            .extend(way.into_iter().map(|passed| (passed, at)));
-        Ok(at)
-    }
-
-    /// Goes up from the target as long as its dominator holds it directly. In a tree whose nodes refer to their parents,
-    /// every search visits half of the nodes; the dominators lead up without a search. Returns the way, from the target on.
-    fn climb(&mut self, target: ObjIdx) -> Result<Vec<ObjIdx>, HeapError> {
-        let mut chain = vec![target];
-        let mut at = target;
-        while !self.known.contains_key(&at) && !self.roots.contains(at) {
-            self.pace.step()?;
-            let Dominator::Object(above) = self.heap.dominator(at) else {
-                break;
-            };
-            if !self.holders.of(at)?.contains(&above) {
-                break;
-            }
-            chain.push(above);
-            at = above;
-        }
-        Ok(chain)
-    }
-
-    /// Searches a path to the target. The first connection to a known path ends it if the search is not for the shortest
-    /// one. Returns false if it has visited as many objects as it may.
-    fn search(&mut self, target: ObjIdx, limit: usize) -> Result<bool, HeapError> {
-        let mut seen: FxHashSet<ObjIdx> = FxHashSet::from_iter([target]);
-        let mut next: FxHashMap<ObjIdx, ObjIdx> = FxHashMap::default();
-        let mut level = vec![target];
-        let mut best: Option<(u32, ObjIdx)> = None;
-        let mut depth = 0u32;
-        let exact = self.visits < self.exact;
-        while !level.is_empty() && seen.len() < limit {
-            let mut following = Vec::new();
-            for object in level {
-                if self.roots.contains(object) {
-                    self.known.insert(object, (object, 0));
-                }
-                if let Some((_, rest)) = self.known.get(&object) {
-                    let key = (depth + rest, object);
-                    best = Some(best.map_or(key, |b| b.min(key)));
-                    continue;
-                }
-                if seen.len() >= limit {
-                    break;
-                }
-                self.pace.step()?;
-                for holder in self.holders.of(object)? {
-                    if self.leads_up(holder) && seen.insert(holder) {
-                        next.insert(holder, object);
-                        following.push(holder);
-                    }
-                }
-            }
-            depth += 1;
-            if best.is_some_and(|(length, _)| length <= depth || !exact) {
-                break;
-            }
-            level = following;
-        }
-        self.visits += seen.len();
-        let Some((_, found)) = best else {
-            let is_whole = seen.len() < limit;
-            if is_whole {
-                seen.into_iter().for_each(|one| {
-                    self.without.insert(one);
-                });
-            }
-            return Ok(is_whole);
-        };
-        let mut at = found;
-        let mut distance = self.known.get(&at).map_or(0, |k| k.1);
-        while let Some(towards_target) = next.get(&at) {
-            distance += 1;
-            self.known.insert(*towards_target, (at, distance));
-            at = *towards_target;
-        }
-        Ok(true)
-    }
-}
 
 /// The options of MAT's group analysis.
 #[derive(Clone, Copy, Debug)]
@@ -306,7 +51,17 @@ pub fn common_point(
     options: &MergeOptions,
     control: &Control<'_>,
 ) -> Result<Option<CommonPoint>, HeapError> {
-    let to = |exclude| paths_to(heap, targets, exclude, EXACT_VISITS, MOST_LEVELS, control);
+    let memory = Memory::unlimited(heap);
+    let to = |exclude| {
+        paths_to(
+            &memory,
+            targets,
+            exclude,
+            EXACT_VISITS,
+            MOST_LEVELS,
+            control,
+        )
+    };
     let mut paths = to(Exclusions::ALL)?;
     if paths.is_empty() {
         paths = to(Exclusions::default())?;
@@ -342,23 +97,6 @@ fn fullest<'p>(paths: &[&'p Route], depth: usize) -> Option<(ObjIdx, Vec<&'p Rou
     let (object, _) = counts.into_iter().max_by_key(|(o, n)| (*n, Reverse(*o)))?;
     let through = paths.iter().filter(|p| p.path.get(depth) == Some(&object));
     Some((object, through.copied().collect()))
-}
-
-/// The first `levels` objects of a path to each target that has one.
-fn paths_to(
-    heap: &Heap,
-    targets: &[ObjIdx],
-    exclude: Exclusions,
-    exact: usize,
-    levels: usize,
-    control: &Control<'_>,
-) -> Result<Vec<Route>, HeapError> {
-    let mut finder = Finder::new(heap, exclude, exact, levels, control);
-    let mut paths = Vec::with_capacity(targets.len());
-    for target in targets {
-        paths.extend(finder.path(*target)?);
-    }
-    Ok(paths)
 }
 
 /// A node of the merged tree, in pre-order.
@@ -426,7 +164,7 @@ pub struct MergedOptions {
 /// The merged shortest paths to some objects; `name` describes them.
 ///
 /// # Errors
-/// [`HeapError::Cancelled`] soon after the control cancels.
+/// [`HeapError::Cancelled`] soon after the control cancels; [`HeapError::Memory`] if the paths do not fit.
 pub fn to_objects(
     heap: &Heap,
     name: &str,
@@ -438,11 +176,12 @@ pub fn to_objects(
     let reachable = || objects.iter().filter(|o| columns.is_reachable(*o));
     let count = reachable().count();
     let step = count.div_ceil(options.max_paths.max(1)).max(1);
-    let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
     // One level more than the tree has, so that a node knows whether paths continue below it.
     let levels = options.depth.saturating_add(1);
+    let memory = Memory::for_tree(heap, count.div_ceil(step), levels)?;
+    let sample: Vec<ObjIdx> = reachable().step_by(step).collect();
     let to = |objects: &[ObjIdx], exclude| {
-        paths_to(heap, objects, exclude, options.exact, levels, control)
+        paths_to(&memory, objects, exclude, options.exact, levels, control)
     };
     let paths = to(&sample, options.exclude)?;
     let mut merged = MergedPaths {

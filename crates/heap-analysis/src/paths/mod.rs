@@ -1,6 +1,7 @@
 //! Shortest paths from GC roots to an object: breadth first over inbound references.
 
 pub mod chain;
+mod finder;
 pub mod merged;
 pub(crate) mod together;
 
