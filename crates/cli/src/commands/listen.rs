@@ -16,7 +16,8 @@ use report::units::human_bytes;
 use std::io::{self, BufRead, ErrorKind, IsTerminal};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vmpi::wire::MAGIC;
@@ -68,18 +69,63 @@ impl Args {
             listener.local_addr()?
         ));
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
-        let lines = Lines::typed();
+        let (sender, results) = channel();
+        let listening = Listening {
+            listener,
+            output: self.output.clone(),
+            secret,
+            store: Store::new(session, true),
+            lines: Lines::typed(),
+            place: (!self.many).then(Arc::default),
+            results: sender,
+        };
+        let thread = std::thread::Builder::new().name("listener".to_owned());
+        thread.spawn(move || listening.accept_all())?;
+        for result in results {
+            match result {
+                Ok(done) if !self.many => {
+                    let is_stored = done.path.is_some();
+                    return Ok(if is_stored { Exit::Ok } else { Exit::No });
+                }
+                Ok(_) => {}
+                Err(error) if self.many => note(&format!("{error:#}")),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// Accepts connections. Each has a thread, so that one that sends nothing keeps no other one waiting.
+struct Listening {
+    listener: TcpListener,
+    output: Option<PathBuf>,
+    secret: Option<Secret>,
+    store: Store,
+    lines: Lines,
+    /// True once an agent is connected, if only one may be.
+    place: Option<Arc<AtomicBool>>,
+    results: Sender<Result<Collected>>,
+}
+
+impl Listening {
+    fn accept_all(self) {
         let mut last = (PathBuf::new(), 0);
         for number in 0.. {
-            let (stream, peer) = match listener.accept() {
+            let (stream, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 // Too many open files, for instance: one connection must not end the others.
-                Err(error) if self.many || error.kind() == ErrorKind::ConnectionAborted => {
+                Err(error)
+                    if self.place.is_none() || error.kind() == ErrorKind::ConnectionAborted =>
+                {
                     note(&format!("no connection: {error}"));
                     std::thread::sleep(Duration::from_secs(1));
                     continue;
                 }
-                Err(error) => return Err(error).context("no connection"),
+                Err(error) => {
+                    let _ = self.results.send(Err(error).context("no connection"));
+                    return;
+                }
             };
             let destination = match &self.output {
                 Some(path) => Destination::File(path.clone(), None),
@@ -96,27 +142,23 @@ impl Args {
                 number,
                 stream,
                 peer,
-                secret: secret.clone(),
+                secret: self.secret.clone(),
                 destination,
-                store: Store::new(session, true).after(last.1),
-                lines: lines.clone(),
+                store: self.store.after(last.1),
+                lines: self.lines.clone(),
+                place: self.place.clone(),
             };
-            if self.many {
-                let thread = std::thread::Builder::new().name("connection".to_owned());
-                let begun = thread.spawn(move || {
-                    if let Err(error) = connection.receive() {
-                        note(&format!("{error:#}"));
-                    }
-                });
-                if let Err(error) = begun {
-                    note(&format!("{peer} is refused: {error}"));
+            let results = self.results.clone();
+            let thread = std::thread::Builder::new().name("connection".to_owned());
+            let begun = thread.spawn(move || {
+                if let Some(result) = connection.receive().transpose() {
+                    let _ = results.send(result);
                 }
-            } else if let Some(done) = connection.receive()? {
-                let is_stored = done.path.is_some();
-                return Ok(if is_stored { Exit::Ok } else { Exit::No });
+            });
+            if let Err(error) = begun {
+                note(&format!("{peer} is refused: {error}"));
             }
         }
-        Ok(Exit::Ok)
     }
 }
 
@@ -129,11 +171,12 @@ struct Connection {
     destination: Destination,
     store: Store,
     lines: Lines,
+    place: Option<Arc<AtomicBool>>,
 }
 
 impl Connection {
-    /// Stores the received data; `None` if the other side is no agent: it does not know the secret, or sends something
-    /// else.
+    /// Stores the received data; `None` if the other side is no agent (it does not know the secret, or sends something
+    /// else), or if the place is taken.
     fn receive(self) -> Result<Option<Collected>> {
         let peer = self.peer;
         if let Some(secret) = &self.secret
@@ -158,6 +201,14 @@ impl Connection {
                 return Ok(None);
             }
         };
+        if let Some(place) = &self.place
+            && place.swap(true, Ordering::Relaxed)
+        {
+            note(&format!(
+                "{peer} is refused: another agent is connected; --many accepts more"
+            ));
+            return Ok(None);
+        }
         lines.begin(number);
         let done = if is_events {
             let next = || lines.next(number, collect_events::WORDS, collect_events::parse);
