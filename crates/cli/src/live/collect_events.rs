@@ -100,7 +100,7 @@ pub(crate) fn collect(
     let mut asked = BTreeMap::new();
     let mut writer = CommandWriter::new();
     // None once the stream is damaged: it is stored as it is.
-    let mut decoder = Some(Decoder::new());
+    let mut decoder = Some(Decoder::without_batches());
     let mut progress = Progress::default();
     let mut buffer = vec![0; 1 << 16];
     let mut has_more = true;

@@ -5,7 +5,7 @@
 //! command (a dump, the events of a collection) come in the stream before the answer.
 
 use super::damage::Damage;
-use super::frame::{self, FrameType, MAGIC, Splitter};
+use super::frame::{self, FrameType, MAGIC, Pieces, Splitter};
 use super::hello::WIRE_VERSION;
 use super::varint::{Input, put};
 use crate::ids::ObjectHandle;
@@ -132,7 +132,7 @@ impl CommandReader {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            splitter: Splitter::of_whole_frames(),
+            splitter: Splitter::new(Pieces::Refuse),
             version: None,
         }
     }

@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::command::Answer;
 use super::damage::Damage;
-use super::frame::{FrameType, MAGIC, Splitter};
+use super::frame::{FrameType, MAGIC, Pieces, Splitter};
 use super::hello::Hello;
 
 /// One frame of a stream.
@@ -20,7 +20,7 @@ pub enum Frame<'a> {
 }
 
 /// Reads a stream that is passed in pieces of any size. It performs no input or output, trusts no length, and stores at
-/// most the frame that is being received.
+/// most the frame that is being received with its pieces; without batches, frames have no pieces.
 #[derive(Debug)]
 pub struct Decoder {
     splitter: Splitter,
@@ -38,8 +38,18 @@ impl Decoder {
     /// A decoder for a new stream.
     #[must_use]
     pub fn new() -> Self {
+        Self::of(Pieces::Join)
+    }
+
+    /// A decoder for a new stream that leaves out all batches: it stores a few mebibytes at most, whatever is sent.
+    #[must_use]
+    pub fn without_batches() -> Self {
+        Self::of(Pieces::Skip)
+    }
+
+    fn of(pieces: Pieces) -> Self {
         Self {
-            splitter: Splitter::new(),
+            splitter: Splitter::new(pieces),
             greeted: false,
             ended: false,
         }
@@ -141,4 +151,45 @@ pub fn read_all(
         }
     }
     decoder.missing().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Encoder, Item};
+    use crate::{Body, EnvId, HeapDump, Outcome};
+
+    #[test]
+    fn without_batches_no_pieces_are_stored() {
+        const PORTION: usize = 1 << 16;
+        let dump = HeapDump {
+            data: vec![7; 5 << 20],
+            ..HeapDump::default()
+        };
+        let answer = Answer {
+            serial: 3,
+            outcome: Outcome::Success,
+        };
+        let mut encoder = Encoder::new(&Hello::default());
+        encoder.item(EnvId(1), &Item::event(Body::HeapDump(Box::new(dump))));
+        encoder.answer(answer);
+        let mut decoder = Decoder::without_batches();
+        let mut frames = Vec::new();
+        for portion in encoder.finish().chunks(PORTION) {
+            decoder.push(portion);
+            while let Some(frame) = decoder.next_frame().expect("no damage") {
+                frames.push(match frame {
+                    Frame::Hello(_) => "hello",
+                    Frame::Batch(_) => "batch",
+                    Frame::Answer(got) if got == answer => "answer",
+                    Frame::Answer(_) => "another answer",
+                    Frame::End => "end",
+                });
+            }
+            let waiting = decoder.splitter.waiting();
+            assert!(waiting <= super::super::frame::PIECE + PORTION, "{waiting}");
+        }
+        assert_eq!(frames, ["hello", "answer", "end"]);
+        assert_eq!(decoder.missing(), None);
+    }
 }

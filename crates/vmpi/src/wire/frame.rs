@@ -133,6 +133,17 @@ pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Option<Found<'_>>, Dama
     }))
 }
 
+/// What becomes of payloads that are sent in pieces; the other side decides how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    /// They are joined.
+    Join,
+    /// They are damage: every payload of this direction is small, so that no sender fills the memory.
+    Refuse,
+    /// They and all batches are left out, so that no sender fills the memory.
+    Skip,
+}
+
 /// Splits a stream that is passed in pieces of any size into frames with complete payloads.
 #[derive(Debug)]
 pub(crate) struct Splitter {
@@ -141,29 +152,23 @@ pub(crate) struct Splitter {
     offset: u64,
     pieces: Vec<u8>,
     joined: Vec<u8>,
-    /// Whether a payload may be sent in pieces; the other side decides how many.
-    takes_pieces: bool,
+    takes: Pieces,
+    /// Whether pieces of the next payload were left out.
+    skipped: bool,
     magic: bool,
 }
 
 impl Splitter {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(takes: Pieces) -> Self {
         Self {
             buffer: Vec::new(),
             start: 0,
             offset: 0,
             pieces: Vec::new(),
             joined: Vec::new(),
-            takes_pieces: true,
+            takes,
+            skipped: false,
             magic: false,
-        }
-    }
-
-    /// For a direction in which every payload is small, so that no sender fills the memory with pieces.
-    pub(crate) fn of_whole_frames() -> Self {
-        Self {
-            takes_pieces: false,
-            ..Self::new()
         }
     }
 
@@ -214,14 +219,22 @@ impl Splitter {
                 return Ok(None);
             };
             let (kind, len) = (found.kind, found.len);
-            if kind == FrameType::Piece {
-                if !self.takes_pieces {
-                    let found = "a piece of one";
-                    return Err(Damage::new(self.offset, "frame", "a whole frame", found));
+            let is_whole = match (kind, self.takes) {
+                (FrameType::Piece, Pieces::Join) => {
+                    self.pieces.extend_from_slice(found.payload);
+                    self.advance(len);
+                    continue;
                 }
-                self.pieces.extend_from_slice(found.payload);
-                self.advance(len);
-                continue;
+                (FrameType::Piece | FrameType::Batch, Pieces::Skip) => {
+                    self.skipped = kind == FrameType::Piece;
+                    self.advance(len);
+                    continue;
+                }
+                _ => kind != FrameType::Piece && !self.skipped,
+            };
+            if !is_whole {
+                let found = "a piece of one";
+                return Err(Damage::new(self.offset, "frame", "a whole frame", found));
             }
             let at = self.start + HEAD;
             let end = self.start + len;
