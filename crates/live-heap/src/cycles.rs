@@ -3,7 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
-use vmpi::dump::{HeapRecord, IdLayout};
+use vmpi::dump::{HeapRecord, IdLayout, types_of};
 use vmpi::{BasicType, DumpLevel};
 
 use crate::heap::LiveHeap;
@@ -88,12 +88,11 @@ struct Graph {
 
 impl Graph {
     fn new(heap: &LiveHeap, records: &[HeapRecord], level: DumpLevel, layout: IdLayout) -> Self {
-        let mut supers: FxHashMap<u64, u64> = FxHashMap::default();
-        for record in records {
-            if let HeapRecord::Class(class) = record {
-                supers.insert(class.class.0, class.superclass.0);
-            }
-        }
+        let supers = records.iter().filter_map(|record| match record {
+            HeapRecord::Class(class) => Some((class.class.0, class.superclass.0)),
+            _ => None,
+        });
+        let mut fields_of = Fields::new(heap, supers.collect());
         let mut graph = Self {
             roots: Vec::new(),
             edges: FxHashMap::default(),
@@ -118,7 +117,7 @@ impl Graph {
                     class,
                     fields,
                 } => {
-                    let to = references(heap, &supers, class.0, fields, level, layout);
+                    let to = references(&mut fields_of, class.0, fields, level, layout);
                     graph.edges.insert(object.0, to);
                 }
                 HeapRecord::ObjectArray {
@@ -216,14 +215,10 @@ impl Graph {
     }
 }
 
-/// The most superclasses of a class.
-const DEEPEST: usize = 1024;
-
 /// References of an instance. At level 1 its data consists of references; at level 2 the types of the fields come from
 /// the classes, its own class first.
 fn references(
-    heap: &LiveHeap,
-    supers: &FxHashMap<u64, u64>,
+    fields_of: &mut Fields<'_>,
     class: u64,
     fields: &[u8],
     level: DumpLevel,
@@ -232,7 +227,7 @@ fn references(
     let types = if level == DumpLevel::References {
         vec![BasicType::Object; fields.len() / usize::from(layout.width.max(1))]
     } else {
-        field_types(heap, supers, class, fields.len())
+        fields_of.types(class, fields.len())
     };
     let values = vmpi::dump::field_values(fields, &types, layout).unwrap_or_default();
     let objects = values.into_iter().filter_map(|value| match value {
@@ -242,28 +237,73 @@ fn references(
     objects.collect()
 }
 
-/// The types of the fields of an instance with this many bytes, and one more if they cannot fit: a chain of
-/// superclasses can be a cycle.
-fn field_types(
-    heap: &LiveHeap,
-    supers: &FxHashMap<u64, u64>,
-    class: u64,
-    bytes: usize,
-) -> Vec<BasicType> {
-    let mut types = Vec::new();
-    let mut at = class;
-    for _ in 0..DEEPEST {
-        let Some(load) = heap.names.classes.get(&at).filter(|_| types.len() <= bytes) else {
-            break;
-        };
-        let own = load
-            .instances
-            .iter()
-            .filter_map(|field| BasicType::from_descriptor(&field.signature));
-        types.extend(own.take(bytes + 1 - types.len()));
-        at = supers.get(&at).copied().unwrap_or(0);
+/// Fields of classes with those of their superclasses, which the records of a dump state. A chain of superclasses can have
+/// any length, and can be a cycle.
+struct Fields<'h> {
+    heap: &'h LiveHeap,
+    supers: FxHashMap<u64, u64>,
+    /// For each class that was passed, itself or its nearest superclass that has fields.
+    nearest: FxHashMap<u64, Option<u64>>,
+}
+
+impl<'h> Fields<'h> {
+    fn new(heap: &'h LiveHeap, supers: FxHashMap<u64, u64>) -> Self {
+        Self {
+            heap,
+            supers,
+            nearest: FxHashMap::default(),
+        }
     }
-    types
+
+    fn superclass(&self, class: u64) -> u64 {
+        self.supers.get(&class).copied().unwrap_or(0)
+    }
+
+    fn nearest(&mut self, class: u64) -> Option<u64> {
+        let mut way = Vec::new();
+        let mut at = class;
+        let found = loop {
+            if let Some(known) = self.nearest.get(&at) {
+                break *known;
+            }
+            let Some(class) = self.heap.names.classes.get(&at) else {
+                break None;
+            };
+            if !class.load.instances.is_empty() {
+                break Some(at);
+            }
+            // A cycle of classes without fields ends here.
+            self.nearest.insert(at, None);
+            way.push(at);
+            at = self.superclass(at);
+        };
+        let passed = way.into_iter().map(|passed| (passed, found));
+        self.nearest.extend(passed);
+        found
+    }
+
+    /// The types of the fields of an instance with this many bytes, and one more if they cannot fit.
+    fn types(&mut self, class: u64, bytes: usize) -> Vec<BasicType> {
+        let mut types = Vec::new();
+        let mut at = self.nearest(class);
+        while let Some(class) = at {
+            let Some(loaded) = self.heap.names.classes.get(&class) else {
+                break;
+            };
+            let left = bytes + 1 - types.len();
+            for kind in types_of(&loaded.load.instances).take(left) {
+                let Some(kind) = kind else {
+                    return types;
+                };
+                types.push(kind);
+            }
+            if types.len() > bytes {
+                break;
+            }
+            at = self.nearest(self.superclass(class));
+        }
+        types
+    }
 }
 
 #[cfg(test)]
@@ -336,9 +376,41 @@ mod tests {
             ..ClassLoad::default()
         };
         heap.apply(&Item::event(Body::ClassLoad(Box::new(class))));
-        let cycle = (1..1000).map(|class| (8 * class, 8)).collect();
-        assert_eq!(field_types(&heap, &cycle, 8, 7).len(), 8);
-        let single = FxHashMap::default();
-        assert_eq!(field_types(&heap, &single, 8, 7).len(), 3);
+        let types = |supers| Fields::new(&heap, supers).types(8, 7).len();
+        assert_eq!(types(FxHashMap::from_iter([(8, 8)])), 8);
+        assert_eq!(types(FxHashMap::default()), 3);
+    }
+
+    /// Each of a million instances would read a hundred thousand classes or fields.
+    #[test]
+    fn instances_of_large_classes_take_no_more_steps_than_bytes() {
+        let mut heap = LiveHeap::new(&Hello::default());
+        let mut load = |class: u64, signatures: Vec<&str>| {
+            let field = |signature: &str| FieldDef {
+                signature: signature.to_owned(),
+                ..FieldDef::default()
+            };
+            let class = ClassLoad {
+                class: ObjectHandle(class),
+                instances: signatures.into_iter().map(field).collect(),
+                ..ClassLoad::default()
+            };
+            heap.apply(&Item::event(Body::ClassLoad(Box::new(class))));
+        };
+        const DEEP: u64 = 100_000;
+        for class in 0..=DEEP {
+            load(class, Vec::new());
+        }
+        load(DEEP + 1, vec!["B"]);
+        load(DEEP + 2, vec!["no type"; DEEP as usize]);
+        let chain = (1..=DEEP).map(|class| (class, class + 1)).collect();
+        let mut fields = Fields::new(&heap, chain);
+        for _ in 0..1_000_000 {
+            assert_eq!(fields.types(1, 1), [BasicType::Byte]);
+            assert_eq!(fields.types(DEEP + 2, 1), []);
+        }
+        // Two classes without fields that are superclasses of each other, one of them with the id of none.
+        let cycle = [(0, 1), (1, 0)].into_iter().collect();
+        assert_eq!(Fields::new(&heap, cycle).types(1, 1), []);
     }
 }

@@ -6,7 +6,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use vmpi::dump::heap::{decode, decode_ids};
 use vmpi::dump::monitor::{MonitorName, decode as decode_monitors};
-use vmpi::dump::{HeapRecord, IdLayout, MonitorRecord, RootKind, Shapes, field_values};
+use vmpi::dump::{
+    HeapRecord, IdLayout, MonitorRecord, RootKind, Shapes, Types, field_values, types_of,
+};
 use vmpi::vm_event::thread_status;
 use vmpi::{BasicType, DumpLevel, EnvId, HeapDump, MonitorDump, ObjectAlloc, ObjectHandle, Value};
 
@@ -198,15 +200,17 @@ struct Classes<'h>(&'h LiveHeap);
 
 impl Shapes for Classes<'_> {
     fn interfaces(&self, class: ObjectHandle) -> Option<u32> {
-        let load = self.0.names.classes.get(&class.0)?;
-        Some(load.interfaces)
+        let class = self.0.names.classes.get(&class.0)?;
+        Some(class.load.interfaces)
     }
 
-    fn statics(&self, class: ObjectHandle) -> Option<Vec<BasicType>> {
-        let load = self.0.names.classes.get(&class.0)?;
-        let types = load.statics.iter();
-        let types = types.map(|field| BasicType::from_descriptor(&field.signature));
-        types.collect()
+    fn static_references(&self, class: ObjectHandle) -> Option<u32> {
+        self.0.names.classes.get(&class.0)?.static_references
+    }
+
+    fn statics(&self, class: ObjectHandle) -> Option<Types<'_>> {
+        let class = self.0.names.classes.get(&class.0)?;
+        Some(types_of(&class.load.statics))
     }
 }
 
@@ -333,10 +337,10 @@ impl LiveHeap {
         };
         let names = &self.names;
         let fields_of = |class: u64, is_static: bool| {
-            let load = names.classes.get(&class);
-            let fields = load.map(|load| match is_static {
-                true => &load.statics[..],
-                false => &load.instances[..],
+            let class = names.classes.get(&class);
+            let fields = class.map(|class| match is_static {
+                true => &class.load.statics[..],
+                false => &class.load.instances[..],
             });
             fields.unwrap_or_default()
         };
@@ -368,11 +372,16 @@ impl LiveHeap {
                 fields: bytes,
             } => {
                 let fields = fields_of(class.0, false);
-                let types = fields.iter();
-                let types = types.filter_map(|f| BasicType::from_descriptor(&f.signature));
+                // Only the types of values that are in the dump are read.
+                let mut own = 0;
+                let mut fits = |kind: &BasicType| {
+                    let end = own + kind.width().unwrap_or(layout.width.into());
+                    let fits = end <= bytes.len();
+                    own = if fits { end } else { own };
+                    fits
+                };
+                let types = types_of(fields).map_while(|kind| kind.filter(&mut fits));
                 let types: Vec<BasicType> = types.collect();
-                let width = |kind: &BasicType| kind.width().unwrap_or(layout.width.into());
-                let own = types.iter().map(width).sum::<usize>().min(bytes.len());
                 let values = field_values(&bytes[..own], &types, layout).unwrap_or_default();
                 let title = names.title(class.0, None);
                 (*object, title, shown(fields, &values), None)

@@ -83,10 +83,18 @@ impl Recent {
     }
 }
 
+/// A class that was loaded.
+#[derive(Debug)]
+pub(crate) struct Class {
+    pub(crate) load: ClassLoad,
+    /// How many of its static fields are references, if all their types are known.
+    pub(crate) static_references: Option<u32>,
+}
+
 /// Classes, methods and stacks by id.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    pub(crate) classes: FxHashMap<u64, ClassLoad>,
+    pub(crate) classes: FxHashMap<u64, Class>,
     /// Class and name of each method, by id.
     methods: FxHashMap<u64, (Arc<str>, Box<str>)>,
     /// Methods in the frames of stacks: they keep their names when their classes are unloaded.
@@ -114,8 +122,12 @@ impl Names {
             let name = (Arc::clone(&name), cut(&method.name).into());
             self.methods.insert(method.method.0, name);
         }
-        let old = self.classes.insert(class.class.0, class.clone());
-        if old.is_some_and(|old| old.name != class.name) {
+        let loaded = Class {
+            load: class.clone(),
+            static_references: class.static_references(),
+        };
+        let old = self.classes.insert(class.class.0, loaded);
+        if old.is_some_and(|old| old.load.name != class.name) {
             self.forget(class.class.0);
         }
         for (key, title) in self.keys.iter().zip(&mut self.titles) {
@@ -143,13 +155,16 @@ impl Names {
         let code = array.map_or(0, |kind| kind as u8);
         match (self.classes.get(&class), array) {
             (_, Some(kind)) if kind != BasicType::Object => titled("", code),
-            (Some(class), _) => titled(&class.name, code),
+            (Some(class), _) => titled(&class.load.name, code),
             (None, _) => titled(&format!("class {class:#x}"), code),
         }
     }
 
     pub(crate) fn unload(&mut self, class: ObjectHandle) {
-        let methods = self.classes.remove(&class.0).map(|class| class.methods);
+        let methods = self
+            .classes
+            .remove(&class.0)
+            .map(|class| class.load.methods);
         for method in methods.into_iter().flatten().map(|method| method.method.0) {
             if !self.in_stacks.contains(&method) {
                 self.methods.remove(&method);
@@ -210,7 +225,10 @@ impl Names {
         let fresh = self.keys.len() as u32;
         let group = *self.groups.entry(key).or_insert(fresh.min(GROUPS - 1));
         if group == fresh {
-            let name = self.classes.get(&key.0).map(|class| class.name.as_str());
+            let name = self
+                .classes
+                .get(&key.0)
+                .map(|class| class.load.name.as_str());
             self.titles.push(match vmpi::dump::basic_type(key.1) {
                 Some(kind) if kind != BasicType::Object => Some(titled("", key.1)),
                 _ => name.map(|name| titled(name, key.1)),

@@ -108,6 +108,19 @@ pub struct ClassLoad {
     pub instances: Vec<FieldDef>,
 }
 
+impl ClassLoad {
+    /// How many of the static fields are references; `None` if the type of one is unknown.
+    #[must_use]
+    pub fn static_references(&self) -> Option<u32> {
+        let mut count = 0;
+        for field in &self.statics {
+            let kind = BasicType::from_descriptor(&field.signature)?;
+            count += u32::from(kind == BasicType::Object);
+        }
+        Some(count)
+    }
+}
+
 /// A thread starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStart {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use vmpi::dump::heap::{decode, decode_ids, encode, encode_ids};
 use vmpi::dump::monitor::{self, MonitorName, MonitorRecord};
 use vmpi::dump::{
-    ClassDump, HeapRecord, IdLayout, IdRecord, RootKind, Shapes, field_bytes, field_values,
+    ClassDump, HeapRecord, IdLayout, IdRecord, RootKind, Shapes, Types, field_bytes, field_values,
 };
 use vmpi::wire::ByteOrder;
 use vmpi::*;
@@ -117,6 +117,38 @@ fn levels_1_and_2_come_back_in_every_layout() {
             assert_eq!(decode(&bytes, level, layout, &shapes()), (records, None));
         }
     }
+}
+
+/// Classes of which reading all fields is a fault.
+struct Endless;
+
+impl Shapes for Endless {
+    fn interfaces(&self, _class: ObjectHandle) -> Option<u32> {
+        Some(0)
+    }
+
+    fn static_references(&self, _class: ObjectHandle) -> Option<u32> {
+        Some(1)
+    }
+
+    fn statics(&self, _class: ObjectHandle) -> Option<Types<'_>> {
+        Some(Box::new(std::iter::repeat(Some(BasicType::Byte))))
+    }
+}
+
+#[test]
+fn a_record_of_a_class_reads_no_more_fields_than_it_has_values() {
+    let layout = IdLayout::NATIVE;
+    let record = HeapRecord::Class(ClassDump {
+        class: h(0x10),
+        statics: vec![Value::Object(h(0x99))],
+        ..ClassDump::default()
+    });
+    let mut bytes = Vec::new();
+    encode(&mut bytes, &record, DumpLevel::References, layout);
+    let read = |level| decode(&bytes, level, layout, &Endless);
+    assert_eq!(read(DumpLevel::References), (vec![record.clone()], None));
+    assert!(read(DumpLevel::Values).1.is_some());
 }
 
 #[test]

@@ -378,9 +378,15 @@ fn class(
         constants.push((index, cursor.value(kind)?));
     }
     let mut statics = Vec::new();
-    for kind in shapes.statics(class).ok_or_else(|| unknown(cursor))? {
-        if level == DumpLevel::Values || kind == BasicType::Object {
+    if level == DumpLevel::Values {
+        for kind in shapes.statics(class).ok_or_else(|| unknown(cursor))? {
+            let kind = kind.ok_or_else(|| unknown(cursor))?;
             statics.push(cursor.value(kind)?);
+        }
+    } else {
+        let count = shapes.static_references(class);
+        for _ in 0..count.ok_or_else(|| unknown(cursor))? {
+            statics.push(cursor.value(BasicType::Object)?);
         }
     }
     Ok(ClassDump {

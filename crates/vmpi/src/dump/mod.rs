@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use crate::heap::Value;
 use crate::ids::ObjectHandle;
 use crate::info::BasicType;
-use crate::vm_event::ClassLoad;
+use crate::vm_event::{ClassLoad, FieldDef};
 use crate::wire::{ByteOrder, Damage, Hello};
 
 pub use heap::{ClassDump, HeapRecord, IdRecord, RootKind};
@@ -54,25 +54,38 @@ impl IdLayout {
     }
 }
 
-/// The data about classes that a reader of class records needs.
+/// The types of fields in order; `None` for one that is unknown.
+pub type Types<'a> = Box<dyn Iterator<Item = Option<BasicType>> + 'a>;
+
+/// The data about classes that a reader of class records needs. It asks for each record, and a dump can have any number of
+/// records of a class with many fields: where a stream is not trusted, no function may read all of them.
 pub trait Shapes {
     /// How many interfaces a class implements directly.
     fn interfaces(&self, class: ObjectHandle) -> Option<u32>;
-    /// The types of its static fields in order.
-    fn statics(&self, class: ObjectHandle) -> Option<Vec<BasicType>>;
+    /// How many of its static fields are references.
+    fn static_references(&self, class: ObjectHandle) -> Option<u32>;
+    /// The types of its static fields. They are read as far as the record has values.
+    fn statics(&self, class: ObjectHandle) -> Option<Types<'_>>;
 }
 
+/// The types of these fields.
+pub fn types_of(fields: &[FieldDef]) -> Types<'_> {
+    let types = fields.iter();
+    Box::new(types.map(|field| BasicType::from_descriptor(&field.signature)))
+}
+
+/// For streams that are trusted: static references are counted for each record.
 impl Shapes for HashMap<ObjectHandle, ClassLoad> {
     fn interfaces(&self, class: ObjectHandle) -> Option<u32> {
         self.get(&class).map(|load| load.interfaces)
     }
 
-    fn statics(&self, class: ObjectHandle) -> Option<Vec<BasicType>> {
-        let fields = &self.get(&class)?.statics;
-        let types = fields
-            .iter()
-            .map(|field| BasicType::from_descriptor(&field.signature));
-        types.collect()
+    fn static_references(&self, class: ObjectHandle) -> Option<u32> {
+        self.get(&class)?.static_references()
+    }
+
+    fn statics(&self, class: ObjectHandle) -> Option<Types<'_>> {
+        self.get(&class).map(|load| types_of(&load.statics))
     }
 }
 
@@ -82,8 +95,12 @@ impl Shapes for () {
         Some(0)
     }
 
-    fn statics(&self, _class: ObjectHandle) -> Option<Vec<BasicType>> {
-        Some(Vec::new())
+    fn static_references(&self, _class: ObjectHandle) -> Option<u32> {
+        Some(0)
+    }
+
+    fn statics(&self, _class: ObjectHandle) -> Option<Types<'_>> {
+        Some(Box::new(std::iter::empty()))
     }
 }
 
