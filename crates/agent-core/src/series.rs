@@ -5,7 +5,7 @@ use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};
 use locks::{Mutex, Rank};
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ const PART: &str = ".part";
 /// A temporary file is abandoned by a killed process only if it is at least this old: a process that starts has locked
 /// its file by then.
 const ABANDONED: Duration = Duration::from_secs(10);
+/// The same on a file system without locks: no file of a series takes so long. A process id would be no
+/// sign, because other containers and machines have their own.
+const ABANDONED_WITHOUT_LOCKS: Duration = Duration::from_secs(7 * 86_400);
 /// A file that another process completes in the meantime is at most so much later.
 const SAME_TIME: Duration = Duration::from_secs(60);
 
@@ -145,7 +148,7 @@ impl Series {
                 whole.push((modified, path.clone(), about.len()));
             } else if !own.contains(&path) {
                 let age = modified.elapsed().unwrap_or_default();
-                if age >= ABANDONED && is_abandoned(&entry.path()) {
+                if age >= ABANDONED && is_abandoned(&entry.path(), age) {
                     let _ = fs::remove_file(entry.path());
                 } else {
                     has_others = true;
@@ -198,11 +201,19 @@ fn excess(sizes: &[u64], keep: Keep) -> usize {
     sizes.len().saturating_sub(kept.max(1))
 }
 
-/// Whether the process that wrote a file has ended: while it runs, it has a lock on the file. Unknown on a file system
-/// without locks, where such files stay.
-fn is_abandoned(part: &Path) -> bool {
+/// Whether the process that wrote a file has ended.
+fn is_abandoned(part: &Path, age: Duration) -> bool {
     let file = OpenOptions::new().write(true).open(part);
-    file.is_ok_and(|file| file.try_lock().is_ok())
+    file.is_ok_and(|file| has_ended(file.try_lock(), age))
+}
+
+/// The same, when its file has been locked, or not. While it runs, it has a lock on the file.
+fn has_ended(locked: Result<(), TryLockError>, age: Duration) -> bool {
+    match locked {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock) => false,
+        Err(TryLockError::Error(_)) => age >= ABANDONED_WITHOUT_LOCKS,
+    }
 }
 
 /// Whether the template can produce this name.
@@ -519,6 +530,18 @@ mod tests {
         let last = write(&series, "x");
         let last = last.file_name().unwrap().to_str().unwrap();
         assert_eq!(listing(folder.path()), [last]);
+    }
+
+    #[test]
+    fn an_old_file_is_abandoned_where_there_are_no_locks() {
+        let without_locks = |days: u64| {
+            let error = io::Error::from(io::ErrorKind::Unsupported);
+            let age = Duration::from_secs(days * 86_400);
+            has_ended(Err(TryLockError::Error(error)), age)
+        };
+        assert!(without_locks(8) && !without_locks(6));
+        let old = Duration::from_secs(100 * 86_400);
+        assert!(!has_ended(Err(TryLockError::WouldBlock), old));
     }
 
     #[test]
