@@ -16,6 +16,15 @@ pub fn now_ms() -> u64 {
     clock.read(wall_ms, Instant::now())
 }
 
+/// Continues from this time if the system's clock is behind it: an earlier server has recorded until then.
+pub(crate) fn continue_from(time_ms: u64) {
+    let now = now_ms();
+    let mut clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    if now < time_ms {
+        clock.last = Some((time_ms, Instant::now()));
+    }
+}
+
 struct Clock {
     /// A time that was read, by this clock and by one that is never set.
     last: Option<(u64, Instant)>,

@@ -4,7 +4,7 @@
 
 use super::journal::{Found, Identity, Journal, JournalError};
 use super::saved_tables::Saved;
-use crate::clock::now_ms;
+use crate::clock::{self, now_ms};
 use crate::recording::program::Recording;
 use crate::recording::recorded::Recorded;
 use live_analysis::metrics::{COUNT, Row};
@@ -97,7 +97,7 @@ impl Past {
                     let text = format!(
                         "The journal was damaged or of another version: {damaged} bytes are lost"
                     );
-                    let at = now_ms().max(earlier.last_ms.saturating_add(1));
+                    let at = now_ms();
                     past.mark(at, EventKind::Marker { text });
                 }
             }
@@ -113,13 +113,12 @@ impl Past {
         earlier: &mut Earlier,
     ) -> Result<Found, JournalError> {
         let mut journal = Journal::open(folder, program)?;
-        let now = now_ms();
         let found = journal.read(|kind, time, content| {
-            // The clock may have been set back.
-            let time = time.min(now);
             earlier.last_ms = earlier.last_ms.max(time);
             self.entry(earlier, (kind, time), content);
         })?;
+        // The clock may have been set back since; what follows must not be earlier.
+        clock::continue_from(earlier.last_ms.saturating_add(1));
         earlier.recorded.end_replay();
         self.journal = Some(journal);
         Ok(found)
@@ -360,6 +359,27 @@ mod tests {
         past.forget();
         drop(past);
         assert_eq!(open(folder.path()).0.timeline.last_event(), None);
+    }
+
+    #[test]
+    fn entries_of_a_server_follow_those_of_earlier_ones_also_if_the_clock_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let times = |past: &Past| -> Vec<u64> {
+            let rows = past.timeline.recent(usize::MAX);
+            rows.map(|row| row.time_ms).collect()
+        };
+        let (mut past, _) = open(folder.path());
+        // The clock is set back by a second after this server.
+        let ahead = now_ms() + 1000;
+        past.push(Row::new(ahead));
+        drop(past);
+        let (mut past, _) = open(folder.path());
+        past.push(Row::new(now_ms()));
+        let known = times(&past);
+        assert_eq!(known[0], ahead);
+        assert!(known.is_sorted(), "{known:?}");
+        drop(past);
+        assert_eq!(times(&open(folder.path()).0)[..known.len()], known);
     }
 
     #[test]
