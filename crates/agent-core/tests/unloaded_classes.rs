@@ -6,7 +6,10 @@ use agent_core::Recorder;
 use agent_core::control::Command;
 use hprof::{Record, map_file};
 use profile::AGENT_NAMES;
-use vmpi::{AllocationRow, ClassId, ClassInfo, Event, ObjectHandle, Profiler, ThreadId, TraceId};
+use vmpi::{
+    AllocationRow, ClassAnswer, ClassId, ClassInfo, Event, ObjectHandle, Profiler, ThreadId,
+    TraceId,
+};
 
 const ALL_SITES: Command = Command::AllocSites {
     flags: 0,
@@ -182,4 +185,66 @@ fn a_class_that_only_a_dump_has_is_unloaded_at_a_collector_and_sent_again_when_n
     let loads = reported(&out.bytes()).0;
     let of_script: Vec<_> = loads.iter().filter(|one| one.contains("Script")).collect();
     assert_eq!(of_script, ["+demo.Script", "-demo.Script"]);
+}
+
+#[test]
+fn results_of_factories_are_sent_once_and_forgotten_with_their_classes() {
+    let (mut recorder, out, _) = recorder("heap=sites,cutoff=0,format=b,modern=y,net=h:1", None);
+    let mut vm = small_vm();
+    start(&mut recorder, &mut vm);
+    vm.batch.get_mut().expect("lock").allocations.clear();
+    let answer = |recorder: &mut Recorder, anew, class| {
+        let answers = [ClassAnswer {
+            class,
+            options: None,
+        }];
+        let event = Event::ClassOptions {
+            anew,
+            answers: &answers,
+        };
+        recorder.notify(&vm, &event);
+    };
+    // The classes of each CLASS OPTIONS.
+    let results = |bytes: &[u8]| {
+        let mut found = Vec::new();
+        let read = hprof::map_file(bytes, |record| {
+            if record.tag == hprof::RecordTag::ClassOptions as u8 {
+                let rows = record.body.chunks_exact(9);
+                let class = |row: &[u8]| u32::from_be_bytes([row[0], row[1], row[2], row[3]]);
+                found.push(rows.map(class).collect::<Vec<_>>());
+            }
+        });
+        read.expect("a stream");
+        found
+    };
+    for class in [100, 101, 102].map(ClassId) {
+        load(&mut recorder, &vm, class, &format!("Script{}", class.0));
+        answer(&mut recorder, class.0 == 100, class);
+        recorder.command(&vm, &ALL_SITES);
+        if class.0 < 102 {
+            unload(&mut recorder, &vm, class, false);
+        }
+    }
+    recorder.command(&vm, &ALL_SITES);
+    let classes = reported(&out.bytes()).0;
+    let of_scripts = classes.iter().filter(|one| one.contains("Script"));
+    let of_scripts: Vec<_> = of_scripts.collect();
+    let expected = [
+        "+Script100",
+        "-Script100",
+        "+Script101",
+        "-Script101",
+        "+Script102",
+    ];
+    assert_eq!(of_scripts, expected);
+    let sent = results(&out.bytes());
+    assert_eq!((sent.len(), &sent[0]), (4, &vec![]), "{sent:?}");
+    assert!(sent[1..].iter().all(|one| one.len() == 1), "{sent:?}");
+    // Another output gets those that hold.
+    let again = crate::scripted::Shared::default();
+    recorder.begin_again(&vm, Box::new(again.clone()));
+    recorder.command(&vm, &ALL_SITES);
+    recorder.flush();
+    let sent_again = results(&again.bytes());
+    assert_eq!(sent_again, [sent[3].clone()]);
 }

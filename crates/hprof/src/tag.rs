@@ -98,8 +98,9 @@ tags! {
         MonitorWait = 0x7b, "MONITOR_WAIT";
         /// Tenure's: the live objects of a class that a collector requested, as `vmpi::instances` writes them.
         Instances = 0x7c, "INSTANCES";
-        /// Tenure's: the current results of all factories in class filters. Rows of u4 class serial, u1 bits as in
-        /// `vmpi::ClassOptions` (128: not recorded), u4 share in millionths.
+        /// Tenure's: results of factories in class filters since the last such record; without rows, all earlier
+        /// results are void. Rows of u4 class serial, u1 bits as in `vmpi::ClassOptions` (128: not recorded), u4 share
+        /// in millionths.
         ClassOptions = 0x7d, "CLASS_OPTIONS";
         /// Tenure's: the sizes of all live objects and their use, by class and stack, as a collector requested them
         /// and `vmpi::fills` writes them.

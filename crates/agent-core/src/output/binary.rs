@@ -168,7 +168,7 @@ impl BinaryOutput {
         serial
     }
 
-    /// Makes sure that the file has a LOAD CLASS for a class of a heap dump.
+    /// Makes sure that the file has a LOAD CLASS for a class of a heap dump or of class filters.
     pub(super) fn dumped_class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
         if id.0 != 0 && !self.classes.contains_key(&id) {
             let class = context.catalog.class(context.vm, id);
@@ -516,7 +516,9 @@ impl Emit for BinaryOutput {
         for answer in answers {
             let options = answer.options.unwrap_or_default();
             let off = u8::from(answer.options.is_none()) << 7;
-            body.extend(self.class(context, answer.class).0.to_be_bytes());
+            // The collector forgets an answer with its class.
+            let class = self.dumped_class(context, answer.class);
+            body.extend(class.0.to_be_bytes());
             body.push(options.bits() | off);
             body.extend(options.share.millionths().to_be_bytes());
         }

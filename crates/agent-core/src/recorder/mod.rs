@@ -1,5 +1,6 @@
 //! The profiler: receives VM events and writes HPROF. It is one state machine that processes events one at a time.
 
+mod answers;
 mod report;
 
 use crate::catalog::Catalog;
@@ -11,19 +12,19 @@ use crate::output::binary::{BinaryOutput, Settings};
 use crate::output::sink::Sink;
 use crate::output::text::TextOutput;
 use crate::output::{Context, Emit, ThreadRecord, WaitRecord};
+use answers::Answers;
 use profile::{
     AllocationStacks, Contention, ContentionTable, Cost, CostTable, NameId, SampleTable, Sampling,
     SiteTable, StackSamples, Volume,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use vmpi::class_options::Rules;
 use vmpi::{
-    AllocationRow, AllocationStackRow, ClassAnswer, ClassId, CostRow, Event, FreeRow, MonitorEvent,
-    MonitorId, Profiler, SampleRow, SampleTiming, ThreadId, ThreadInfo, TraceId, Vm, VmInfo,
-    WallDropped, WallRow,
+    AllocationRow, AllocationStackRow, ClassId, CostRow, Event, FreeRow, MonitorEvent, MonitorId,
+    Profiler, SampleRow, SampleTiming, ThreadId, ThreadInfo, TraceId, Vm, VmInfo, WallDropped,
+    WallRow,
 };
 
 /// What the agent does after a socket command.
@@ -47,8 +48,8 @@ pub struct Recorder {
     catalog: Catalog,
     tables: Tables,
     printed: FxHashSet<TraceId>,
-    /// The answers of the program's factories, and whether the collector has received them.
-    answers: (BTreeMap<ClassId, ClassAnswer>, bool),
+    /// The answers of the program's factories.
+    answers: Answers,
     lost: Vec<(String, u64)>,
     degraded: Vec<report::Note>,
     ended: bool,
@@ -118,7 +119,7 @@ impl Recorder {
             catalog,
             tables,
             printed: FxHashSet::default(),
-            answers: (BTreeMap::new(), true),
+            answers: Answers::default(),
             lost: Vec::new(),
             degraded: Vec::new(),
             ended: false,
@@ -189,7 +190,7 @@ impl Recorder {
             return;
         }
         self.printed.clear();
-        self.answers.1 = self.answers.0.is_empty();
+        self.answers.send_again();
         self.open(vm, vm.info(), Sink::new(out));
         let classes = self.catalog.class_ids();
         let threads = self.catalog.threads.clone();
@@ -549,7 +550,7 @@ impl Profiler for Recorder {
                 });
                 if !is_named {
                     self.catalog.forget_class(*class);
-                    self.answers.0.remove(class);
+                    self.answers.forget(*class);
                 }
             }
             Event::ThreadStarted {
@@ -577,14 +578,7 @@ impl Profiler for Recorder {
             } => {
                 self.monitor(vm, *what, (*thread, *monitor), *class, *trace);
             }
-            Event::ClassOptions { anew, answers } if *anew || !answers.is_empty() => {
-                if *anew {
-                    self.answers.0.clear();
-                }
-                let answers = answers.iter().map(|answer| (answer.class, *answer));
-                self.answers.0.extend(answers);
-                self.answers.1 = false;
-            }
+            Event::ClassOptions { anew, answers } => self.answers.add(*anew, answers),
             Event::Instances(listing) => self.instances(vm, listing),
             Event::Fills(fills) => self.fills(vm, fills),
             Event::Lost { what, count } => self.lost(what, *count),

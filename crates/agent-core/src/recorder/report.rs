@@ -329,8 +329,7 @@ impl Recorder {
 
     pub(super) fn sites(&mut self, vm: &dyn Vm, flags: u16, cutoff: f64) {
         self.all_traces(vm);
-        if !std::mem::replace(&mut self.answers.1, true) {
-            let answers: Vec<_> = self.answers.0.values().copied().collect();
+        for answers in self.answers.take() {
             self.write(vm, |out, context| out.class_options(context, &answers));
         }
         let table = std::mem::take(&mut self.tables.sites);

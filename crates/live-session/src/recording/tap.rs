@@ -160,11 +160,12 @@ impl Tap {
         &self.answers
     }
 
-    /// Stores these answers from rows of nine bytes.
+    /// Stores these answers from rows of nine bytes. Without rows, the earlier answers are void.
     fn class_options(&mut self, body: &[u8]) {
         let Some(reader) = &self.reader else { return };
-        // Each record is complete.
-        self.answers.clear();
+        if body.is_empty() {
+            self.answers.clear();
+        }
         for row in body.chunks_exact(9) {
             let word =
                 |at: usize| u32::from_be_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
@@ -219,7 +220,11 @@ impl Tap {
         self.prelude.header(header_bytes);
         self.kept.header(header_bytes);
         match &mut self.reader {
-            Some(reader) => reader.go_on(&header),
+            Some(reader) => {
+                reader.go_on(&header);
+                let names = &reader.profile().names;
+                self.answers.retain(|name, _| !names.get(*name).is_empty());
+            }
             None => self.reader = Some(StreamReader::new(&header)),
         }
         self.is_open = true;
@@ -256,7 +261,18 @@ impl Tap {
             body: &record[HEAD..],
         };
         if let Some(reader) = &mut self.reader {
+            let serial = raw
+                .body
+                .first_chunk()
+                .filter(|_| known == Some(RecordTag::UnloadClass));
+            let unloaded =
+                serial.map(|serial| reader.class(hprof::Serial(u32::from_be_bytes(*serial))));
             reader.record(&raw);
+            // Its name is removed if no other class has it; the number is given to another name then.
+            let is_removed = |name: &NameId| reader.profile().names.get(*name).is_empty();
+            if let Some(name) = unloaded.filter(is_removed) {
+                self.answers.remove(&name);
+            }
         }
         match known {
             Some(RecordTag::AllocSites) if self.is_cut() => {}
@@ -566,5 +582,46 @@ mod tests {
         let notes = arrived.filter(|event| matches!(event, Arrived::Note(_)));
         let notes: Vec<_> = notes.collect();
         assert_eq!(notes, [Arrived::Note("memory= is reached".to_owned())]);
+    }
+
+    #[test]
+    fn results_of_factories_are_forgotten_with_their_classes() {
+        let mut tap = Tap::new(Box::new(|| Err(io::Error::other("no dump"))));
+        let send = |tap: &mut Tap, tag: RecordTag, words: &[u32], rest: &[u8]| {
+            let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+            body.extend(rest);
+            tap.push(&record(tag as u8, &body)).unwrap();
+        };
+        let off = [128, 0, 0, 0, 0];
+        let load = |tap: &mut Tap, n: u32, name: &str| {
+            send(tap, RecordTag::Utf8, &[n], name.as_bytes());
+            send(tap, RecordTag::LoadClass, &[n, n, 0, n], &[]);
+            send(tap, RecordTag::ClassOptions, &[n], &off);
+        };
+        tap.push(&stream().0[..HEADER]).unwrap();
+        for n in 1..1000 {
+            load(&mut tap, n, &format!("Script{n}"));
+        }
+        // Another class of the same name.
+        load(&mut tap, 2000, "Script999");
+        for n in 1..1000u32 {
+            let record = record(RecordTag::UnloadClass as u8, &n.to_be_bytes());
+            tap.push(&record).unwrap();
+        }
+        let names = |tap: &Tap| -> Vec<String> {
+            let names = &tap.profile().unwrap().names;
+            let answers = tap.answers().keys();
+            answers.map(|name| names.get(*name).to_owned()).collect()
+        };
+        assert_eq!(names(&tap), ["Script999"]);
+        // Another stream sends those that hold.
+        tap.go_on(Box::new(|| Err(io::Error::other("no dump"))));
+        tap.push(&stream().0[..HEADER]).unwrap();
+        assert!(names(&tap).is_empty());
+        load(&mut tap, 1, "Other");
+        assert_eq!(names(&tap), ["Other"]);
+        tap.push(&record(RecordTag::ClassOptions as u8, &[]))
+            .unwrap();
+        assert!(names(&tap).is_empty());
     }
 }

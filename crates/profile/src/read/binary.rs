@@ -430,11 +430,6 @@ impl Builder<'_> {
                 self.profile.native_interval = number(&body[..8]);
             }
             Some(RecordTag::ClassPlaces) => self.places(body),
-            Some(RecordTag::ClassOptions) => {
-                for row in body.chunks_exact(9) {
-                    self.class(Serial(number(&row[..4]) as u32));
-                }
-            }
             Some(RecordTag::JniReferences) => self.references(body),
             Some(RecordTag::JniHandles) => {
                 let handle = |row: &[u8]| (number(&row[..4]) as u32, number(&row[4..]));
