@@ -247,28 +247,25 @@ pub fn waste(
     };
     drop(texts);
     if options.sites {
-        let bytes =
-            |list: &[(ObjIdx, u32, u64)]| list.iter().map(|c| (c.0, c.2)).collect::<Vec<_>>();
-        sites.add(heap, "duplicate_strings", bytes(&of_strings));
-        sites.add(heap, "duplicate_arrays", bytes(&arrays.copies));
-        sites.add(heap, "equal_objects", bytes(&objects.copies));
-        sites.add(
-            heap,
-            "duplicate_boxed_numbers",
-            census.copies_of_boxes(heap),
-        );
+        for (kind, copies) in [
+            ("duplicate_strings", &of_strings),
+            ("duplicate_arrays", &arrays.copies),
+            ("equal_objects", &objects.copies),
+        ] {
+            sites.add(heap, kind, copies.iter().map(|copy| (copy.0, copy.2)));
+        }
+        let boxes = census.copies_of_boxes(heap);
+        sites.add(heap, "duplicate_boxed_numbers", boxes);
         for (row, boxes) in &boxed_fields {
             let field = format!("{}.{}", row.class, row.field);
             sites.add_field(heap, "boxed_fields", field, boxes.iter().copied());
         }
     }
-    let holders = match options.holders {
-        true => {
-            let copies = [of_strings, arrays.copies, objects.copies];
-            who_holds(heap, options, copies, (&fills, &found), control)?
-        }
-        false => Vec::new(),
-    };
+    let mut holders = Vec::new();
+    if options.holders {
+        let copies = [of_strings, arrays.copies, objects.copies];
+        holders = who_holds(heap, options, copies, (&fills, &found), control)?;
+    }
     let (zero_fields, zero_bytes, omitted_fields) = census.zero_fields(heap, options.top);
     let mut answer = Waste {
         set: scope.set(),

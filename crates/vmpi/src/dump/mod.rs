@@ -57,8 +57,8 @@ impl IdLayout {
 /// The types of fields in order; `None` for one that is unknown.
 pub type Types<'a> = Box<dyn Iterator<Item = Option<BasicType>> + 'a>;
 
-/// The data about classes that a reader of class records needs. It asks for each record, and a dump can have any number of
-/// records of a class with many fields: where a stream is not trusted, no function may read all of them.
+/// The data about classes that a reader of class records needs. It reads it again for each record, and a dump can have any
+/// number of records of a class with many fields: where a stream is not trusted, no function may read all of them.
 pub trait Shapes {
     /// How many interfaces a class implements directly.
     fn interfaces(&self, class: ObjectHandle) -> Option<u32>;
