@@ -139,8 +139,10 @@ impl<'b, T: Plain> BigVec<'b, T> {
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
         #[cfg(target_os = "linux")]
         if is_large {
-            // Huge pages save a quarter of the time on these arrays; it is not an error if the system refuses.
-            let _ = map.advise(memmap2::Advice::HugePage);
+            // Huge pages save a quarter of the time on these arrays; it is not an error if the system refuses. What would
+            // fill less than half of the last one is in small pages.
+            let huge = (len * size_of::<T>() + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
+            let _ = map.advise_range(memmap2::Advice::HugePage, 0, huge);
         }
         Ok(BigVec {
             _guard: None,
