@@ -20,8 +20,8 @@ const PART: &str = ".part";
 /// A temporary file is abandoned by a killed process only if it is at least this old: a process that starts has locked
 /// its file by then.
 const ABANDONED: Duration = Duration::from_secs(10);
-/// The same on a file system without locks: no file of a series takes so long. A process id would be no
-/// sign, because other containers and machines have their own.
+/// The same on a file system without locks: hardly a file of a series takes so long. The process id in a name would not show
+/// whether the process runs, because other containers and machines have ids of their own.
 const ABANDONED_WITHOUT_LOCKS: Duration = Duration::from_secs(7 * 86_400);
 /// A file that another process completes in the meantime is at most so much later.
 const SAME_TIME: Duration = Duration::from_secs(60);

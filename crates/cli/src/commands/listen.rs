@@ -13,7 +13,7 @@ use agent_core::control::timed::Timed;
 use agent_core::control::{Command, WORDS};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
-use std::io::{self, BufRead, ErrorKind, IsTerminal};
+use std::io::{self, BufRead, IsTerminal};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,17 +114,11 @@ impl Listening {
         for number in 0.. {
             let (stream, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
-                // Too many open files, for instance: one connection must not end the others.
-                Err(error)
-                    if self.place.is_none() || error.kind() == ErrorKind::ConnectionAborted =>
-                {
+                // Too many open files, for instance: the connections that there are must not end.
+                Err(error) => {
                     note(&format!("no connection: {error}"));
                     std::thread::sleep(Duration::from_secs(1));
                     continue;
-                }
-                Err(error) => {
-                    let _ = self.results.send(Err(error).context("no connection"));
-                    return;
                 }
             };
             let destination = match &self.output {
