@@ -213,6 +213,41 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn more_connections_than_open_files_do_not_end_a_recording() {
+    let folder = folder();
+    let limited = "ulimit -n 24; exec \"$0\" listen 0 -o got.txt";
+    let mut listener = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_tenure")])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
+    let line = line_of(&mut printed);
+    let port = line.trim().rsplit(':').next().expect("a port");
+    let port: u16 = port.parse().expect(&line);
+    let connect = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let mut until = |words: &str| while !line_of(&mut printed).contains(words) {};
+    let mut agent = connect();
+    let (header, rest) = SENT.as_bytes().split_at(5);
+    agent.write_all(header).expect("sent");
+    // Its file is open before the others come.
+    let got = folder.path().join("got.txt");
+    testkit::until(|| got.exists().then_some(()).ok_or("no file"));
+    let others: Vec<TcpStream> = (0..30).map(|_| connect()).collect();
+    until("no connection: ");
+    let count = others.len();
+    drop(others);
+    (0..count).for_each(|_| until(" sent nothing"));
+    agent.write_all(rest).expect("sent");
+    drop(agent);
+    until("wrote got.txt");
+    assert_eq!(listener.wait().expect("ended").code(), Some(0));
+    assert_eq!(std::fs::read_to_string(got).expect("a file"), SENT);
+}
+
 #[test]
 fn one_of_many_connections_blocks_and_ends_no_other() {
     let folder = folder();
