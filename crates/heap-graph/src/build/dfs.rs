@@ -24,12 +24,19 @@ pub(crate) struct Search<C: Cell> {
 
 /// How many references are decoded, and their cells fetched, at a time.
 const BATCH: usize = 32;
+/// How far ahead of its use the cell of a reference is fetched again.
+const AHEAD: usize = 16;
 
-/// An object whose references have not all been followed: its number, the number of its decoded targets on the pending
-/// stack, and the words of its [`RowReader`].
-type Open = [u64; 4];
+/// A reference to follow: its target and the number of its source. The lowest bit of the target marks edges to classes.
+/// The target [`rest`] stands for the references of the source that have not been decoded.
+type Pending<C> = [C; 2];
 
-/// Entries on the pending stack: a target, with the lowest bit set for class edges.
+/// The target of entries for references that have not been decoded: no object has this number.
+#[inline(always)]
+fn rest<C: Cell>() -> C {
+    C::new(C::LIMIT << 1)
+}
+
 struct Searcher<'a, C: Cell> {
     cells: &'a mut [C],
     rows: &'a [u8],
@@ -41,8 +48,9 @@ struct Searcher<'a, C: Cell> {
     next: u64,
     edges: u64,
     pairs: Pairs,
-    open: Stack<Open>,
-    pending: Stack<C>,
+    pending: Stack<Pending<C>>,
+    /// For each entry [`rest`] on the stack, the words of a [`RowReader`].
+    rests: Stack<[u64; 2]>,
 }
 
 /// Visits all objects that the roots reach. Afterwards `cells` has pre-order numbers. `more` has references that are
@@ -71,8 +79,8 @@ pub(crate) fn search<C: Cell>(
         next: 1,
         edges: 0,
         pairs: Pairs::new(n, budget).map_err(HeapError::io("search tree"))?,
-        open: Stack::new(budget),
         pending: Stack::new(budget),
+        rests: Stack::new(budget),
     };
     control.report("search", 0, n);
     for root in roots {
@@ -87,7 +95,7 @@ pub(crate) fn search<C: Cell>(
     control.check()?;
     s.parents.finish().map_err(HeapError::io("search tree"))?;
     s.failed.map_err(HeapError::io("search tree"))?;
-    let stacks = s.open.check().and(s.pending.check());
+    let stacks = s.pending.check().and(s.rests.check());
     let files = stacks.and(s.pairs.check());
     files.map_err(HeapError::io("search"))?;
     Ok(Search {
@@ -99,6 +107,7 @@ pub(crate) fn search<C: Cell>(
 }
 
 impl<C: Cell> Searcher<'_, C> {
+    #[inline(always)]
     fn visit(&mut self, object: u64, parent: u64) {
         let cell = &mut self.cells[object as usize];
         let row = *cell;
@@ -109,89 +118,76 @@ impl<C: Cell> Searcher<'_, C> {
             self.failed = Err(error);
         }
         if row != C::NONE {
-            let row = RowReader::new(row.get() as usize, object);
-            let [state, previous] = row.words();
-            self.open.push([pre, 0, state, previous]);
-            self.refill();
+            self.decode(pre, RowReader::new(row.get() as usize, object));
         }
         if !self.more.is_empty()
             && let Some(more) = self.more.get(&object)
         {
-            if row == C::NONE {
-                let [state, previous] = RowReader::DONE;
-                self.open.push([pre, 0, state, previous]);
-            }
-            if let Some([_, pending, ..]) = self.open.last_mut() {
-                *pending += more.len() as u64;
-            }
             self.edges += more.len() as u64;
-            more.iter()
-                .for_each(|target| self.pending.push(C::new(target << 1)));
+            let more = more.iter().map(|target| [target << 1, pre].map(C::new));
+            more.for_each(|entry| self.pending.push(entry));
         }
     }
 
-    /// Decodes the next references of the innermost open object and fetches their cells.
-    #[inline]
-    fn refill(&mut self) {
-        let Some([_, pending, state, previous]) = self.open.last_mut() else {
-            return;
-        };
-        let mut row = RowReader::of_words([*state, *previous]);
+    /// Decodes the next references of the object with the number `source`, fetches their cells and adds them to the
+    /// stack, the first one on top.
+    #[inline(always)]
+    fn decode(&mut self, source: u64, mut row: RowReader) {
         let (mut batch, mut count) = ([C::default(); BATCH], 0);
         while count < BATCH && !row.is_done() {
+            self.edges += 1;
             let entry = match row.next(self.rows) {
                 Entry::Target(target) => {
                     prefetch(self.cells, target as usize);
                     target << 1
                 }
                 Entry::Class(ordinal) => {
-                    self.class_objects
-                        .get(ordinal as usize)
-                        .copied()
-                        .unwrap_or(0)
-                        << 1
-                        | 1
+                    let class = self.class_objects.get(ordinal as usize).copied();
+                    let class = class.unwrap_or(0);
+                    if self.cells[class as usize].pre().is_some() {
+                        continue;
+                    }
+                    class << 1 | 1
                 }
             };
             batch[count] = C::new(entry);
             count += 1;
         }
-        *pending = count as u64;
-        self.edges += count as u64;
-        [*state, *previous] = row.words();
+        if !row.is_done() {
+            self.rests.push(row.words());
+            self.pending.push([rest(), C::new(source)]);
+        }
         for entry in batch[..count].iter().rev() {
-            self.pending.push(*entry);
+            self.pending.push([*entry, C::new(source)]);
         }
     }
 
     fn run(&mut self, control: &Control<'_>) -> Result<(), HeapError> {
         let total = self.cells.len() as u64;
         let mut report_at = self.next + (1 << 18);
-        while let Some([source, pending, state, previous]) = self.open.last_mut() {
-            if *pending == 0 {
-                if RowReader::of_words([*state, *previous]).is_done() {
-                    self.open.pop();
-                } else {
-                    self.refill();
-                }
-                continue;
+        while let Some([entry, source]) = self.pending.pop() {
+            if let Some([ahead, _]) = self.pending.after(AHEAD) {
+                prefetch(self.cells, (ahead.get() >> 1) as usize);
             }
-            *pending -= 1;
-            let source = *source;
-            let entry = self.pending.pop().map_or(0, C::get);
-            let (target, is_class) = (entry >> 1, entry & 1 == 1);
-            match self.cells[target as usize].pre() {
-                Some(_) if is_class => {}
+            let (target, is_class, source) = (entry.get() >> 1, entry.get() & 1 == 1, source.get());
+            let Some(cell) = self.cells.get(target as usize) else {
+                let row = self.rests.pop().unwrap_or(RowReader::DONE);
+                self.decode(source, RowReader::of_words(row));
+                continue;
+            };
+            match cell.pre() {
                 Some(seen) => {
-                    if seen != source {
+                    if seen != source && !is_class {
                         self.pairs.push(seen, source);
                     }
                 }
                 None => {
-                    if let Some(sibling) = self.pending.last() {
+                    if let Some([sibling, _]) = self.pending.last() {
                         // Its cell has been fetched; now the row it points to.
-                        let cell = self.cells[(sibling.get() >> 1) as usize];
-                        if cell.pre().is_none() {
+                        let cell = self.cells.get((sibling.get() >> 1) as usize);
+                        if let Some(cell) = cell
+                            && cell.pre().is_none()
+                        {
                             prefetch(self.rows, cell.get() as usize);
                         }
                     }

@@ -57,10 +57,10 @@ impl<T: Plain + Default> Stack<T> {
         self.top.last()
     }
 
-    /// The value that was pushed last.
+    /// The value that comes after `count` others, if it is in memory.
     #[inline(always)]
-    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
-        self.top.last_mut()
+    pub(crate) fn after(&self, count: usize) -> Option<&T> {
+        self.top.iter().nth_back(count)
     }
 
     /// Whether everything that was pushed could be kept.

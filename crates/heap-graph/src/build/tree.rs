@@ -50,7 +50,7 @@ pub(crate) fn of_kind(kind: u64, object: u64, sizes: &Sizes<'_>) -> (u32, u64) {
 pub(crate) fn build<'b, C: Cell, R: Cell>(
     job: &Job<'b>,
     numbers: &Tape<C>,
-    idom: BigVec<'_, C>,
+    idom: BigVec<'b, C>,
     n: u64,
     sizes: &Sizes<'_>,
     reached: &mut Reached,
@@ -122,7 +122,7 @@ fn place<C: Cell, R: Cell>(
 /// Places by search number, and subtree sizes by place.
 fn order<'b, C: Cell>(
     job: &Job<'b>,
-    idom: BigVec<'_, C>,
+    idom: BigVec<'b, C>,
     n: u64,
 ) -> Result<(BigVec<'b, C>, Tape<C>), HeapError> {
     let io = || HeapError::io("dominator tree");
@@ -133,15 +133,15 @@ fn order<'b, C: Cell>(
         let above = idom[pre].get() as usize;
         subtree[above] = C::new(subtree[above].get() + size);
     }
-    // Assigns pre-order places; `places[d]` is the next free place among the children of `d`.
-    let mut places = BigVec::<C>::zeroed(n as usize, job.budget).map_err(io())?;
+    // Assigns pre-order places, which overwrite the dominators: these have lower numbers. `places[d]` is the next free
+    // place among the children of `d`.
+    let mut places = idom;
     for pre in 1..n as usize {
-        let above = idom[pre].get() as usize;
+        let above = places[pre].get() as usize;
         let at = places[above].get();
         places[above] = C::new(at + subtree[pre].get());
         places[pre] = C::new(at + 1);
     }
-    drop(idom);
     let mut by_place = BigVec::<C>::zeroed(n as usize - 1, job.budget).map_err(io())?;
     for (place, size) in places.iter_mut().zip(subtree.iter()).skip(1) {
         // After all nodes below it were placed, a node's counter is its place plus their number. The two are
