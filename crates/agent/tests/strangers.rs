@@ -96,6 +96,8 @@ fn what_another_user_plants_leads_root_nowhere() {
         mode(&victim, 0o600);
         let mut program = patient(as_other_user(&jdk.tool("java")), &stage, jdk, &folder);
         let pid = program.child.id().to_string();
+        // Left by an earlier JVM of root with this process id, which the other user cannot replace.
+        let _ = fs::remove_file(format!("/tmp/.java_pid{pid}"));
         let trigger = folder.join(format!(".attach_pid{pid}"));
         symlink(&victim, &trigger).expect("planted");
         let dumped = stage.run(&["dump", &pid, "-o", "heap.hprof"]);

@@ -161,15 +161,16 @@ impl BinaryOutput {
 
     /// Makes sure that the file has a LOAD CLASS for the class, to which a stack or a row refers.
     fn class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
-        let serial = self.dumped_class(context, id);
+        let serial = self.passing_class(context, id);
         if let Some(is_named) = self.classes.get_mut(&id) {
             *is_named = true;
         }
         serial
     }
 
-    /// Makes sure that the file has a LOAD CLASS for a class of a heap dump or of class filters.
-    pub(super) fn dumped_class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
+    /// Makes sure that the file has a LOAD CLASS for a class that only a heap dump or class filters name: it may be
+    /// forgotten with its class.
+    pub(super) fn passing_class(&mut self, context: &mut Context<'_>, id: ClassId) -> Serial {
         if id.0 != 0 && !self.classes.contains_key(&id) {
             let class = context.catalog.class(context.vm, id);
             self.load(context, id, &class);
@@ -517,7 +518,7 @@ impl Emit for BinaryOutput {
             let options = answer.options.unwrap_or_default();
             let off = u8::from(answer.options.is_none()) << 7;
             // The collector forgets an answer with its class.
-            let class = self.dumped_class(context, answer.class);
+            let class = self.passing_class(context, answer.class);
             body.extend(class.0.to_be_bytes());
             body.push(options.bits() | off);
             body.extend(options.share.millionths().to_be_bytes());

@@ -174,7 +174,7 @@ impl HeapVisitor for Walk<'_, '_> {
 
     fn class(&mut self, record: &ClassRecord<'_>) {
         // LOAD CLASS and names are written before the segment that needs them.
-        self.to.out.dumped_class(self.to.context, record.class);
+        self.to.out.passing_class(self.to.context, record.class);
         self.to.tag(HeapTag::ClassDump);
         self.id(record.object);
         self.to.u4(trace_serial(record.trace).0);

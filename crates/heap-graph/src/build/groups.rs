@@ -41,12 +41,12 @@ pub(crate) struct Groups<'s> {
 
 /// Who adds up the groups: this thread, or another one.
 enum Adder<'s> {
-    Here(Box<Sums>),
+    Here(Box<RetainedSums>),
     Elsewhere {
         chunks: SyncSender<Vec<Node>>,
         /// Chunks that it has finished, for reuse.
         spare: Receiver<Vec<Node>>,
-        thread: ScopedJoinHandle<'s, Sums>,
+        thread: ScopedJoinHandle<'s, RetainedSums>,
     },
 }
 
@@ -59,7 +59,7 @@ impl<'s> Adder<'s> {
     ) -> Option<Adder<'s>> {
         let (chunks, received) = sync_channel::<Vec<Node>>(2);
         let (done, spare) = channel();
-        let mut sums = Sums::new(table, sites);
+        let mut sums = RetainedSums::new(table, sites);
         let run = move || {
             for chunk in received {
                 chunk.iter().for_each(|node| sums.step(node));
@@ -86,7 +86,7 @@ impl<'s> Groups<'s> {
         scope: &'s Scope<'s, 'e>,
     ) -> Groups<'s> {
         let elsewhere = (threads > 1).then(|| Adder::elsewhere(table, sites, scope));
-        let here = || Adder::Here(Box::new(Sums::new(table, sites)));
+        let here = || Adder::Here(Box::new(RetainedSums::new(table, sites)));
         Groups {
             adder: elsewhere.flatten().unwrap_or_else(here),
             chunk: Vec::with_capacity(CHUNK),
@@ -201,7 +201,7 @@ struct OfClass {
 }
 
 /// The sums of all groups.
-struct Sums {
+struct RetainedSums {
     of: Vec<OfClass>,
     packages: Vec<String>,
     loaders: Vec<ObjectId>,
@@ -210,8 +210,8 @@ struct Sums {
     sites: Option<Sites>,
 }
 
-impl Sums {
-    fn new(table: &ClassTable, sites: bool) -> Sums {
+impl RetainedSums {
+    fn new(table: &ClassTable, sites: bool) -> RetainedSums {
         let classes = table.classes.len() as u32;
         let mut of = Vec::with_capacity(table.classes.len());
         let (mut packages, mut loaders) = (Numbers::default(), Numbers::default());
@@ -229,7 +229,7 @@ impl Sums {
             groups.loader += 2 * classes + packages.len() as u32;
         }
         let groups = 2 * of.len() + packages.len() + loaders.len();
-        Sums {
+        RetainedSums {
             of,
             packages,
             loaders,

@@ -388,7 +388,7 @@ impl<'a, 'c, 'd> Translation<'a, 'c, 'd> {
     fn load(&mut self, address: u64) -> hprof::Serial {
         let (out, context) = (&mut *self.to.out, &mut *self.to.context);
         if let Some(class) = self.numbers.get(&address) {
-            return out.dumped_class(context, *class);
+            return out.passing_class(context, *class);
         }
         let name = self.top.classes.get(&address).copied().unwrap_or_default();
         let name = self.top.name(ObjectId(name));
