@@ -55,6 +55,20 @@ fn a_running_program_is_sampled_after_an_attach() {
 }
 
 #[test]
+fn locks_of_java_util_concurrent_are_timed_from_the_first_attach_on() {
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
+        let file = stage.attach(lab, &pid, "monitor=y,cutoff=0");
+        program.make(&["attached", "lock"]);
+        program.finish("kept 1000");
+        let text = std::fs::read_to_string(&file).expect("a profile");
+        let (_, times) = text.split_once("LOCK TIME BEGIN").expect("times");
+        assert!(times.contains("ReentrantLock"), "{text}");
+        assert!(text.contains("Patient.wantsLock("), "{text}");
+    }
+}
+
+#[test]
 fn a_recording_is_not_ended_by_another_one_that_is_stored_here() {
     for (here, mut program, pid) in running(Lab::some_jdks) {
         let Here { lab, stage, .. } = &here;

@@ -33,10 +33,29 @@ public class Patient {
         while (!on.getBoolean(null)) Thread.sleep(10);
     }
 
+    /** What a thread of the agent begins after an attach has begun. */
+    static void awaitAttached() throws Exception {
+        while (Thread.getAllStackTraces().keySet().stream().anyMatch(t -> t.getName().equals("HPROF attach"))) Thread.sleep(10);
+    }
+
     static double spin(long ms) {
         double sum = 0;
         for (long end = System.currentTimeMillis() + ms; System.currentTimeMillis() < end; ) for (int i = 1; i < 10000; i++) sum += Math.sqrt(i);
         return sum;
+    }
+
+    static final java.util.concurrent.locks.ReentrantLock LOCK = new java.util.concurrent.locks.ReentrantLock();
+    static void wantsLock() { LOCK.lock(); LOCK.unlock(); }
+
+    /** A thread is parked at a lock for a while. */
+    static void lock() throws Exception {
+        LOCK.lock();
+        Thread thread = new Thread(Patient::wantsLock);
+        thread.start();
+        while (thread.getState() != Thread.State.WAITING) Thread.yield();
+        Thread.sleep(100);
+        LOCK.unlock();
+        thread.join();
     }
 
     /** Loads the agent by the diagnostic command, on a thread of its own. */
@@ -67,8 +86,10 @@ public class Patient {
                 case "spin": if (spin(700) == 1) System.out.println("never"); break;
                 case "deep": deep(20); break;
                 case "twins": twin("left", Patient::left); twin("right", Patient::right); break;
+                case "lock": lock(); break;
                 case "both": BARRIER.await(); BARRIER.await(); break;
                 case "counting": awaitCounting(); break;
+                case "attached": awaitAttached(); break;
                 case "megabytes": for (int i = 0; i < 32; i++) last = new byte[1 << 20]; break;
                 case "forget old": KEEP.subList(0, 1500).clear(); break;
                 case "forget": KEEP.clear(); break;

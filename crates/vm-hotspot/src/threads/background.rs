@@ -10,24 +10,33 @@ use rustc_hash::FxHashSet;
 use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
 
-/// Starts counting in a VM that already runs. The VM finds the tracker's native methods in the agent's library only
-/// after the attach has ended, so a separate thread tries this for a while.
+/// Starts counting in a VM that already runs.
 pub(crate) fn count_soon(hotspot: &HotSpot, env: Env<Live>, jni: Jni) {
+    if let Err(error) = soon(hotspot, || hotspot.start_counting(env, jni)) {
+        (hotspot.message)(&format!("nothing can be counted: {error}"));
+        hotspot.inserted.begin();
+    }
+}
+
+/// Starts something that needs native methods of the agent in a VM that already runs. The VM finds these in the agent's
+/// library only after the attach has ended, so a thread of the agent tries it for a while.
+///
+/// # Errors
+/// That of the last try.
+pub(crate) fn soon(hotspot: &HotSpot, start: impl Fn() -> jvmti::Result<()>) -> jvmti::Result<()> {
     const TRIES: usize = 1000;
-    for last in (0..TRIES).rev() {
+    let mut result = Ok(());
+    for _ in 0..TRIES {
         std::thread::sleep(Duration::from_millis(2));
         if hotspot.dead.load(Ordering::SeqCst) {
-            return;
+            return Ok(());
         }
-        match hotspot.start_counting(env, jni) {
-            Ok(()) => return,
-            Err(error) if last == 0 => {
-                (hotspot.message)(&format!("nothing can be counted: {error}"));
-                hotspot.inserted.begin();
-            }
-            Err(_) => {}
+        result = start();
+        if result.is_ok() {
+            break;
         }
     }
+    result
 }
 
 /// Collects garbage. While the VM ends, the threads of concurrent collectors have ended, and a request to them would

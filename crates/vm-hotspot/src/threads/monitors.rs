@@ -10,9 +10,6 @@ use crate::vm::costs;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::registry::Pending;
 
-/// The note if parked threads cannot be timed.
-pub(crate) const NOT_TIMED: &str = "time at locks of java.util.concurrent is not measured";
-
 /// What a thread does at a monitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
@@ -122,14 +119,18 @@ impl HotSpot {
         });
     }
 
+    /// Parked threads cannot be timed.
+    pub(crate) fn parks_are_not_timed(&self, error: jvmti::Error) {
+        let what = "time at locks of java.util.concurrent is not measured";
+        self.degrade(&format!("{what}: {error}"));
+    }
+
     /// Switches whether contention of monitors is reported. Options that request it always have it.
     pub(crate) fn switch_monitors(&self, env: Env<Live>, jni: Jni, on: bool) -> jvmti::Result<()> {
         if self.config.monitors {
             return Ok(());
         }
-        if let Err(error) = parks::switch(env, jni, on) {
-            self.degrade(&format!("{NOT_TIMED}: {error}"));
-        }
+        parks::switch(env, jni, on).unwrap_or_else(|error| self.parks_are_not_timed(error));
         // HotSpot grants this capability at any time.
         self.env
             .add_capabilities(&[Capability::GenerateMonitorEvents])?;

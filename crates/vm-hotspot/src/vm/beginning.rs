@@ -10,8 +10,7 @@ use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
 use crate::host::Host;
 use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::Tracker;
-use crate::threads::background::{collect_at_end, count_soon};
-use crate::threads::monitors::NOT_TIMED;
+use crate::threads::background::{collect_at_end, count_soon, soon};
 use crate::threads::parks;
 use crate::vm::config::Track;
 use crate::vm::hotspot::HotSpot;
@@ -32,10 +31,20 @@ impl HotSpot {
         let first = *threads.first().ok_or(jvmti::Error::Jni("attach"))?;
         self.begin(env, jni, first);
         self.begin_events(env, jni, false);
-        if self.config.instruments() {
+        let (counts, monitors) = (self.config.instruments(), self.config.monitors);
+        if counts || monitors {
             let hotspot = self.forever();
+            let begin = move |env, jni| {
+                if monitors {
+                    let done = soon(hotspot, || parks::switch(env, jni, true));
+                    done.unwrap_or_else(|error| hotspot.parks_are_not_timed(error));
+                }
+                if counts {
+                    count_soon(hotspot, env, jni);
+                }
+            };
             self.spawn(env, jni, "HPROF attach", move |env, jni| {
-                with_agent_guard(|| count_soon(hotspot, env, jni))
+                with_agent_guard(|| begin(env, jni))
             })?;
         }
         Ok(())
@@ -122,11 +131,6 @@ impl HotSpot {
                 self.degrade(&format!("no thread takes sampled allocations over, so that threads of the program do: {error}"));
             }
             self.start_sampling_allocations();
-        }
-        if self.config.monitors
-            && let Err(error) = parks::switch(env, jni, true)
-        {
-            self.degrade(&format!("{NOT_TIMED}: {error}"));
         }
         let samples = self.config.samples;
         if samples.is_some() || self.config.wall.is_some() {

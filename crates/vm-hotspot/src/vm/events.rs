@@ -11,6 +11,7 @@ use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::instrument::rewrite::{Tracking, is_eligible};
 use crate::instrument::tracker::Tracker;
 use crate::threads::monitors::Step;
+use crate::threads::parks;
 use crate::vm::config::WhenExhausted;
 use crate::vm::hotspot::{ANNOUNCED, HotSpot};
 use crate::vm::registry::CLASS_TAG;
@@ -107,6 +108,10 @@ impl Agent for HotSpot {
 
     fn vm_init(&self, env: Env<Live>, jni: Jni, thread: Object) {
         self.begin(env, jni, thread);
+        if self.config.monitors {
+            let done = parks::switch(env, jni, true);
+            done.unwrap_or_else(|error| self.parks_are_not_timed(error));
+        }
         if self.config.instruments() && self.tracker().is_none() {
             self.define_tracker(jni);
         }
