@@ -33,6 +33,14 @@ fn a_running_program_is_dumped_and_profiled_from_outside() {
             None,
             "they were there before"
         );
+        let notes = text.split("are counted from their next call on: ");
+        let running = notes.skip(1).filter_map(|note| note.lines().next());
+        assert!(
+            running
+                .flat_map(|names| names.split(", "))
+                .any(|name| name == "Patient.main"),
+            "{text}"
+        );
     }
 }
 

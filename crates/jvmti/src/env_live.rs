@@ -276,6 +276,13 @@ impl Env<Live> {
         Ok(Object::new(class))
     }
 
+    /// Whether a method has other code now, and runs only where it was running before.
+    pub fn is_obsolete(self, method: MethodPtr) -> Result<bool> {
+        // SAFETY: slot 91 is (method, boolean).
+        let flag: u8 = unsafe { self.one("IsMethodObsolete", slot::IsMethodObsolete, method.0)? };
+        Ok(flag != 0)
+    }
+
     /// Whether a method is native.
     pub fn is_native(self, method: MethodPtr) -> Result<bool> {
         // SAFETY: slot 76 is (method, boolean).

@@ -246,7 +246,7 @@ pub mod jvmti_slot {
         GetClassLoader = 57, GetObjectHashCode = 58, GetObjectMonitorUsage = 59, GetFieldName = 60,
         GetFieldModifiers = 62, GetMethodName = 64, GetMethodDeclaringClass = 65,
         GetLineNumberTable = 70, GetMethodLocation = 71, IsMethodNative = 76, GetLoadedClasses = 78,
-        GetCapabilities = 89, GetAllStackTraces = 100, GetThreadListStackTraces = 101,
+        GetCapabilities = 89, IsMethodObsolete = 91, GetAllStackTraces = 100, GetThreadListStackTraces = 101,
         GetThreadLocalStorage = 102, SetThreadLocalStorage = 103, GetStackTrace = 104,
         GetTag = 106, SetTag = 107, ForceGarbageCollection = 108,
         GetObjectsWithTags = 114, FollowReferences = 115, IterateThroughHeap = 116,

@@ -6,13 +6,17 @@
 //! it, so a stop or start in the middle needs no special care. A class that the VM does not restore keeps the inserted
 //! code, switched off.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use jvmti::sys::MethodPtr;
 use jvmti::{Capability, Env, Jni, Live, Object};
 use locks::{Mutex, Rank};
+use rustc_hash::FxHashSet;
 use vmpi::ClassId;
+use vmpi::info::java_name;
 
 use crate::alloc::native_made;
 use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
@@ -238,6 +242,9 @@ impl HotSpot {
         let runs = self.is_under_way.load(Ordering::SeqCst);
         let (_, refused) = retransform_those(env, jni, |_| true, goes_on, runs)?;
         *is_in = goes_on();
+        if runs {
+            jni.local_frame(64, || self.note_running(env, jni))?;
+        }
         if !refused.is_empty() {
             let count = refused.len();
             (self.message)(&format!("{count} classes could not be instrumented"));
@@ -246,6 +253,40 @@ impl HotSpot {
             let name = name.replace('/', ".");
             self.numbers
                 .refuse(&name, "the VM rejected retransformation");
+        }
+        Ok(())
+    }
+
+    /// Notes methods of the program that run code from before: they count only from their next call on.
+    fn note_running(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
+        /// Frames examined per thread.
+        const DEPTH: i32 = 256;
+        /// Names in the note.
+        const NAMES: usize = 5;
+        let stacks = env.all_stacks(jni, DEPTH)?;
+        let frames = stacks.iter().flat_map(|stack| &stack.frames);
+        let methods: FxHashSet<MethodPtr> = frames.map(|frame| frame.method).collect();
+        let name = |method: &MethodPtr| {
+            let class = env.method_class(*method).ok()??;
+            let is_own = env.class_loader(class).ok()?.is_some();
+            let signature = env.class_signature(class).ok()?;
+            let (name, _) = env.method_name(*method).ok()?;
+            let class = java_name(&signature);
+            is_own.then(|| format!("{class}.{name}"))
+        };
+        let old = methods.iter().filter(|m| env.is_obsolete(**m) == Ok(true));
+        let names: BTreeSet<String> = old.filter_map(name).collect();
+        if !names.is_empty() {
+            let rest = names.len().saturating_sub(NAMES);
+            let first: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
+            let more = match rest {
+                0 => String::new(),
+                _ => format!(" and {rest} more"),
+            };
+            self.lock().degraded.push(format!(
+                "methods that were running when counting began are counted from their next call on: {}{more}",
+                first.join(", ")
+            ));
         }
         Ok(())
     }
