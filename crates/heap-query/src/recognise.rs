@@ -55,8 +55,35 @@ const STATEMENTS: &[&str] = &[
     "alter", "attach", "detach", "pragma", "vacuum", "begin", "commit", "replace",
 ];
 
-/// Signs of JavaScript that are operators of SQL, too.
-const IN_BOTH: &[&str] = &["==", "||"];
+/// Signs of JavaScript that are operators of SQL, too; the last one ends a regular expression.
+const IN_BOTH: &[&str] = &["==", "||", "/("];
+
+/// Functions of MAT's OQL, and its words that may stand before a parenthesis.
+const BEFORE_PARENTHESIS: &[&str] = &[
+    "tohex",
+    "tostring",
+    "eval",
+    "dominators",
+    "outbounds",
+    "inbounds",
+    "classof",
+    "dominatorof",
+    "select",
+    "distinct",
+    "retained",
+    "set",
+    "from",
+    "objects",
+    "instanceof",
+    "implements",
+    "where",
+    "and",
+    "or",
+    "not",
+    "in",
+    "like",
+    "union",
+];
 
 /// The signs of JavaScript in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,6 +171,7 @@ pub(crate) fn recognise(env: &Env, text: &str) -> Lang {
         return Lang::Oql;
     }
     let words: Vec<&str> = words(text).collect();
+    let names_this = words.iter().any(|word| word.ends_with(".this"));
     let has = |list: &[&str]| {
         words
             .iter()
@@ -155,7 +183,7 @@ pub(crate) fn recognise(env: &Env, text: &str) -> Lang {
         .any(|f| lower.contains(f));
     let columns = ["\"@class\"", "\"@shallow\"", "\"@retained\""];
     let names_column = columns.iter().any(|column| lower.contains(column));
-    if has(SQL_WORDS) || sums || names_column || !oql::parses(text) {
+    if has(SQL_WORDS) || names_this || sums || names_column || !oql::parses(text) {
         return Lang::Sql;
     }
     let mut after_from = words
@@ -174,18 +202,37 @@ pub(crate) fn recognise(env: &Env, text: &str) -> Lang {
     }
     // A plain word in FROM is a table, unless the text has something that only OQL has; tables of SQL have no dots,
     // and a name with an argument is a function.
-    let only_oql = text.contains(['@', '$'])
+    let only_oql = unquoted(text).any(|piece| piece.contains(['@', '$']))
         || has(&["instanceof", "implements", "objects", "retained", "union"])
         || after_from.contains('.')
         || text.contains("[]")
         || after_from.is_empty() && quoted_from(text).is_none()
         || after_from.starts_with(|c: char| c.is_ascii_digit());
     let pattern = quoted_from(text).is_some_and(|p| p.contains(['\\', '*', '+', '|', '(']));
-    if pattern || only_oql && !crate::sql::is_table(after_from) {
-        Lang::Oql
-    } else {
-        Lang::Sql
+    if !pattern && (!only_oql || sql::is_table(after_from)) {
+        return Lang::Sql;
     }
+    match calls_others(text) && sql::read(env, text) == Reading::Accepted {
+        true => Lang::Sql,
+        false => Lang::Oql,
+    }
+}
+
+/// True for a text that calls a function that MAT's OQL does not have.
+fn calls_others(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "._$@".contains(c);
+    let called = |piece: &str| {
+        piece.match_indices('(').any(|(at, _)| {
+            let before = piece[..at].trim_end();
+            let name = before.rsplit(|c| !is_part(c)).next().unwrap_or_default();
+            let is_word = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+            let is_of_oql = BEFORE_PARENTHESIS
+                .iter()
+                .any(|word| word.eq_ignore_ascii_case(name));
+            is_word && !name.contains('.') && !is_of_oql
+        })
+    };
+    unquoted(text).any(called)
 }
 
 /// The text after the first occurrence of two consecutive words.

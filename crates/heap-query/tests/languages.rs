@@ -31,6 +31,12 @@ fn dialects_are_recognised() {
             "select n, \"@retained\" from \"a.Node\" where n > 0",
             Lang::Sql,
         ),
+        ("select to_string(this), n from a.Node", Lang::Sql),
+        ("select to_string(x.this) from a.Node x", Lang::Sql),
+        ("select length('x'), n from a.Node", Lang::Sql),
+        ("select x.this from a.Node x where x.n = 1", Lang::Sql),
+        ("select toHex(x.n), toString(x) from a.Node x", Lang::Oql),
+        ("select x from a.Node x where (x.n = 1)", Lang::Oql),
         ("select n, @retainedHeapSize from a.Node", Lang::Oql),
         ("select numberOfObjects, x from OBJECTS 0x0 x", Lang::Oql),
         ("select * from \"a.Node\"", Lang::Sql),
@@ -48,7 +54,7 @@ fn dialects_are_recognised() {
             "{query}"
         );
     }
-    assert_eq!(session.history().len(), 20);
+    assert_eq!(session.history().len(), 26);
     // Who named no language hears which one it was taken for.
     let error = session.run("select frm from objects", None, &Limits::default());
     let printed = error.expect_err("no query").to_string();
@@ -93,6 +99,17 @@ fn what_sqlite_accepts_is_sql_and_attributes_are_mats() {
             "a.Sub",
         ),
         ("select classof(s).@name from a.Sub s", Lang::Oql, "a.Sub"),
+        (
+            "select x.n from a.Node x where /a.No/(classof(x).name) && x.n == 2",
+            Lang::Jhat,
+            "2",
+        ),
+        (
+            "select x.n from a.Node x where /a.No/(classof(x).name)",
+            Lang::Jhat,
+            "1",
+        ),
+        ("select 4/(2)", Lang::Sql, "2"),
         (
             "select classof(s).name from a.Sub s where s.l == 7",
             Lang::Jhat,
