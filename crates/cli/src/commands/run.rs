@@ -303,13 +303,14 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
         let mut words = options.split(',').filter_map(|word| word.split_once('='));
         words.any(|(key, _)| key == name)
     };
-    let is_dump = options
-        .split(',')
-        .any(|word| ["heap=dump", "heap=all"].contains(&word));
+    let has = |list: &[&str]| options.split(',').any(|word| list.contains(&word));
+    let is_dump = has(&["heap=dump", "heap=all"]);
     let ending = output.and_then(Path::extension);
     let is_binary = ending == Some(OsStr::new("hprof"));
     let is_text = ending == Some(OsStr::new("txt"));
-    if is_text || !(is_dump || is_binary) || says("format") {
+    // The text form has times in milliseconds; other forms are made from the nanoseconds of the binary one.
+    let is_exact = ending.is_some() && has(&["cpu=times"]);
+    if is_text || !(is_dump || is_binary || is_exact) || says("format") {
         return options.to_owned();
     }
     let mode = if says("modern") || says("compat") {
@@ -401,6 +402,11 @@ mod tests {
             words("cpu=samples", Some("a.hprof")),
             "cpu=samples,format=b,modern=y"
         );
+        assert_eq!(
+            words("cpu=times", Some("a.collapsed")),
+            "cpu=times,format=b,modern=y"
+        );
+        assert_eq!(words("cpu=times", Some("a.txt")), "cpu=times");
         assert_eq!(words("heap=dump,", None), "heap=dump,format=b,modern=y");
         assert_eq!(
             words("compat=y,heap=all", None),
