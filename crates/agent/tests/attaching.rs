@@ -77,6 +77,20 @@ fn locks_of_java_util_concurrent_are_timed_from_the_first_attach_on() {
 }
 
 #[test]
+fn notes_of_the_agent_are_printed_if_the_form_of_the_output_has_none() {
+    for (here, mut program, pid) in running(Lab::some_jdks) {
+        let Here { lab, stage, .. } = &here;
+        let recording = ["--profile", "heap=sites", "--duration", "1"];
+        let words = [&[&pid[..]], &recording[..], &["-o", "sites.collapsed"]].concat();
+        let (code, printed) = stage.order(lab, &words);
+        assert_eq!(code, Some(0), "{printed}");
+        let note = "note of the agent: methods that were running when counting began";
+        assert!(printed.contains(note), "{printed}");
+        program.finish("kept 1000");
+    }
+}
+
+#[test]
 fn a_recording_is_not_ended_by_another_one_that_is_stored_here() {
     for (here, mut program, pid) in running(Lab::some_jdks) {
         let Here { lab, stage, .. } = &here;

@@ -8,6 +8,7 @@
 //! To add a sub-command: one file in `commands/` with an `Args` and its `run`, and one line in the
 //! table of `commands/mod.rs`. Help, completions and the manual page follow from that.
 
+mod agent_notes;
 pub mod args;
 pub mod commands;
 mod dump_output;

@@ -1,6 +1,7 @@
 //! `tenure convert`.
 
 use crate::Outcome;
+use crate::agent_notes::notes_of_the_agent;
 use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
 use crate::left_out::{left_out, left_out_events};
@@ -10,9 +11,9 @@ use crate::session::Session;
 use anyhow::{Context, Result};
 use heap_analysis::tables::class_paths::{ClassPathOptions, class_paths};
 use heap_analysis::tables::histogram::{HistogramOptions, histogram};
+use hprof::Rewriter;
 use hprof::android::{ToAndroid, ToStandard};
 use hprof::source::{Source, Unpack};
-use hprof::{IdSize, ObjectId, Record, Rewriter};
 use profile::{Metric, NoProfile, Profile};
 use report::Provenance;
 use report::profile::heap::profile as heap_profile;
@@ -250,49 +251,4 @@ pub(super) fn read_profile(path: &Path) -> Result<(Profile, Exit)> {
     }
     let damaged = diagnostics.any_damage();
     Ok((profile, if damaged { Exit::Damaged } else { Exit::Ok }))
-}
-
-/// The first notes of the agent in a profile. With them the agent reports dropped data and features that the VM lacks,
-/// which explain missing numbers.
-fn notes_of_the_agent(profile: &[u8]) -> Vec<String> {
-    const SHOWN: usize = 20;
-    let mut notes = match hprof::Header::parse(profile) {
-        Ok(header) => notes_in_records(profile, header.id_size),
-        Err(_) => notes_in_text(profile),
-    };
-    notes.truncate(SHOWN);
-    notes
-}
-
-/// Notes in the text form: lines at its end.
-fn notes_in_text(profile: &[u8]) -> Vec<String> {
-    if profile.iter().take(64).any(|byte| *byte == 0) {
-        return Vec::new();
-    }
-    let lines = profile.split(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| line.strip_prefix(b"NOTE: "))
-        .map(|text| String::from_utf8_lossy(text.trim_ascii_end()).into_owned())
-        .collect()
-}
-
-/// Notes in the binary form: names that nothing refers to. A thread may have such a name.
-fn notes_in_records(profile: &[u8], ids: IdSize) -> Vec<String> {
-    let mut found: Vec<(ObjectId, String)> = Vec::new();
-    let mapped = hprof::map_file(profile, |raw| {
-        let used = match raw.decode(ids) {
-            Some(Record::Utf8 { id, bytes }) => {
-                if let Some(text) = bytes.strip_prefix(b"NOTE: ") {
-                    found.push((id, hprof::decode_modified_utf8(text).into_owned()));
-                }
-                return;
-            }
-            Some(Record::StartThread { name, group, .. }) => [name, group],
-            Some(Record::Frame(frame)) => [frame.method, frame.source],
-            _ => return,
-        };
-        found.retain(|(id, _)| !used.contains(id));
-    });
-    drop(mapped);
-    found.into_iter().map(|(_, text)| text).collect()
 }

@@ -1,6 +1,7 @@
 //! A profile as a series of files: the agent opens a connection for each (`loop=`), and this process converts the data
 //! to the form of the name's extension.
 
+use crate::agent_notes::notes_of_the_agent;
 use crate::exit::Usage;
 use crate::left_out::{left_out, left_out_events};
 use crate::output::note;
@@ -11,11 +12,12 @@ use agent_core::series::{Part, Series};
 use anyhow::{Context, Result, bail};
 use report::profile::{Form, main_metric, render};
 use rustix::net::sockopt::socket_peercred;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Flags of a recording in a series of files.
@@ -74,6 +76,7 @@ fn unknown(output: &Path) -> anyhow::Error {
 
 /// A profile of the agent in another form.
 pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u8>> {
+    note_once(notes_of_the_agent(profile));
     let (profile, _) = profile::read(profile).context("what the agent sent")?;
     if main_metric(&profile).is_none() {
         note("the profile has no counts: the output is empty");
@@ -88,6 +91,18 @@ pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u
     }
     let title = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(render(&profile, form, None, &title))
+}
+
+/// Prints notes of the agent, which the other form does not contain; of those that differ only in numbers, the first one:
+/// each file of a series has them.
+fn note_once(notes: Vec<String>) {
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    for text in notes {
+        if noted.insert(text.replace(|c: char| c.is_ascii_digit(), "")) {
+            note(&format!("note of the agent: {text}"));
+        }
+    }
 }
 
 /// The destination of the files.

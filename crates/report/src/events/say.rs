@@ -100,7 +100,8 @@ pub(super) fn facts(events: &Events, damage: Option<&str>) -> Doc {
     }
     for (name, count) in &stream.lost {
         doc = doc.text([Span::Text(format!(
-            "{} of {name} dropped: the reader was too slow.",
+            "{} of {name} dropped: the agent's limit of tracked objects or of memory was reached, or the \
+             reader was too slow.",
             plural(*count, "event", "events")
         ))]);
     }
