@@ -145,6 +145,16 @@ impl<'a> Mapper<'a> {
                 None => self.unknown(&head, visit),
             };
         }
+        if self.open_run && !self.map.diagnostics.any_damage() {
+            self.note(
+                DamageKind::Missing,
+                len,
+                RecordTag::HeapDumpEnd.name(),
+                "",
+                "",
+                "the heap dump has no end: the file was cut between two records, and later records are missing",
+            );
+        }
     }
 
     fn note(

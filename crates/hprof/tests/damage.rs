@@ -65,6 +65,24 @@ fn a_cut_tail_costs_nothing_but_the_tail() {
 }
 
 #[test]
+fn a_cut_between_two_records_is_found_by_the_missing_end() {
+    let good = dump(2000);
+    let segments = map_file(&good, |_| {}).expect("a dump").segments;
+    let cuts = segments.iter().skip(1).map(|segment| segment.at.0 as usize);
+    for cut in cuts.chain([good.len() - 9]) {
+        let (ids, found, _) = read(&good[..cut]);
+        let [missing] = &found.iter().collect::<Vec<_>>()[..] else {
+            panic!("cut {cut}: {found:?}");
+        };
+        assert_eq!(
+            (missing.kind, &missing.record[..], missing.offset.0),
+            (DamageKind::Missing, "HEAP_DUMP_END", cut as u64)
+        );
+        assert!(cut == good.len() - 9 || ids.len() < 2000);
+    }
+}
+
+#[test]
 fn a_wrong_segment_length_is_found_by_walking() {
     let good = dump(2000);
     let segments = map_file(&good, |_| {}).expect("a dump").segments;
