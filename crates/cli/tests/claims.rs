@@ -514,3 +514,73 @@ fn objects_that_wait_for_finalization_are_explained() {
     assert_eq!(text.matches("Suspect ").count(), 2, "{text}");
     assert_eq!(text.matches(sentence).count(), 1, "{text}");
 }
+
+/// Objects of one class that ten classes hold, each in an array of its own.
+fn held_by_many() -> tempfile::TempDir {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let array = heap.object_array_class();
+    let item = heap.class("shop.Item", object, &[]);
+    for n in 0..10 {
+        let holder = heap.class(
+            &format!("shop.Holder{n}"),
+            object,
+            &[("item", Type::Object)],
+        );
+        for _ in 0..=n {
+            let one = heap.instance(item, &[]);
+            let holder = heap.instance(holder, &[Value::Object(one)]);
+            let list = heap.object_array(array, &[holder]);
+            heap.root(Root::JniGlobal { reference: 1 }, list);
+        }
+    }
+    folder(&[("a.hprof", &heap)])
+}
+
+#[test]
+fn the_number_of_rows_counts_for_dominators_and_paths_of_a_set() {
+    let dir = held_by_many();
+    let ask = |more: &[&str], code| {
+        let args = [&["objects", "a.hprof", "shop.Item"][..], more].concat();
+        run(dir.path(), &args, code)
+    };
+    let rows = |more: &[&str]| {
+        let answer: Json = serde_json::from_str(&ask(more, 0)).expect("JSON");
+        let rows = answer["rows"].as_array().expect("rows").len();
+        (rows, answer["omitted_rows"].as_u64())
+    };
+    assert_eq!(rows(&["--dominators", "--json"]), (10, None));
+    assert_eq!(rows(&["--dominators", "--json", "-n", "3"]), (3, Some(7)));
+    assert_eq!(rows(&["--dominators", "--json", "-n", "0"]), (10, None));
+    assert_eq!(
+        ask(&["--dominators", "--csv", "-n", "3"], 0)
+            .lines()
+            .count(),
+        4
+    );
+    let text = ask(&["--dominators", "-n", "3"], 0);
+    assert!(
+        text.contains("shop.Holder7") && !text.contains("shop.Holder6"),
+        "{text}"
+    );
+    assert!(text.contains("7 more rows"), "{text}");
+    // The roots of the tree of paths.
+    let roots = |more: &[&str]| {
+        let answer: Json = serde_json::from_str(&ask(more, 0)).expect("JSON");
+        let nodes = answer["nodes"].as_array().expect("nodes");
+        let roots = nodes.iter().filter(|node| node["depth"] == 0).count();
+        (roots, answer["omitted"].as_u64())
+    };
+    assert_eq!(roots(&["--paths", "--json"]), (55, Some(0)));
+    assert_eq!(roots(&["--paths", "--json", "-n", "0"]), (55, Some(0)));
+    assert_eq!(roots(&["--paths", "--json", "-n", "2"]), (2, Some(53)));
+    let count = |text: &str| text.matches("Object[]").count();
+    assert_eq!(count(&ask(&["--paths"], 0)), 5);
+    assert_eq!(count(&ask(&["--paths", "-n", "7"], 0)), 7);
+    // Their order is that of the objects.
+    for more in [["--sort", "retained"], ["--skip-rows", "1"]] {
+        for what in ["--dominators", "--paths"] {
+            ask(&[&more[..], &[what]].concat(), 2);
+        }
+    }
+}
