@@ -9,10 +9,13 @@
 //! instance in id order, so that the same dump always gives the same answer.
 
 mod below;
+mod finalizable;
 mod threads;
 
 use crate::android::destroyed::{Destroyed, destroyed};
 use crate::leaks::below::{Below, below, below_nodes};
+use crate::leaks::finalizable::finalizable;
+pub use crate::leaks::finalizable::{Finalizable, FinalizableClass};
 pub use crate::leaks::threads::{LocalOf, ThreadLocalOf};
 use crate::leaks::threads::{local_of, thread_local_of, variables_of, variables_on};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
@@ -159,6 +162,9 @@ pub struct Suspect {
     pub loader: Address,
     /// The object at which the memory accumulates; `null` if there is none.
     pub accumulation_point: Option<AccumulationPoint>,
+    /// If the suspect is the class `java.lang.ref.Finalizer`: the objects that have a `finalize` method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finalizable: Option<Finalizable>,
     /// Class of the links, if the suspect is the head of a chain of more than 1000 objects ([`MAX_LEVELS`]). It then
     /// has no accumulation point.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,7 +258,9 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     let mut suspects = Vec::new();
     let mut top = heap.dominated(None).peekable();
     while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {
-        suspects.push(single(heap, object, options)?);
+        let mut suspect = single(heap, object, options)?;
+        suspect.finalizable = finalizable(heap, object, control)?;
+        suspects.push(suspect);
     }
     // The remaining objects of each class.
     let mut groups: Vec<(u64, u64)> = heap
@@ -337,6 +345,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         instances: 1,
         loader: Address(heap.class(class).loader),
         accumulation_point: point,
+        finalizable: None,
         chain_of: link.map(|class| heap.class(class).name.clone()),
         roots: root_kinds(heap, object),
         local_of: local_of(heap, &path),
@@ -426,6 +435,7 @@ fn group(
         instances: count,
         loader: Address(info.loader),
         accumulation_point: point,
+        finalizable: None,
         chain_of: None,
         roots,
         local_of: local_of(heap, &path),

@@ -7,8 +7,8 @@ use crate::escape::shell;
 use crate::units::plural;
 use heap_analysis::android::destroyed::Destroyed;
 use heap_analysis::leaks::{
-    AccumulationPoint, Leaks, MAX_LEVELS, OUTERMOST_FRAMES, PiledClass, Scattered, Suspect,
-    SuspectKind,
+    AccumulationPoint, Finalizable, FinalizableClass, Leaks, MAX_LEVELS, OUTERMOST_FRAMES,
+    PiledClass, Scattered, Suspect, SuspectKind,
 };
 use heap_analysis::objects::allocation::AllocatedBy;
 use heap_analysis::paths::chain::Step;
@@ -17,8 +17,8 @@ use heap_analysis::tables::thread_locals::ThreadLocal;
 /// The longest path that is shown completely.
 const MAX_STEPS: usize = 24;
 
-/// The class with a list of all objects whose `finalize` method has not run yet.
-const FINALIZER: &str = "java.lang.ref.Finalizer";
+/// The most classes of objects that are named in a sentence about their `finalize` method.
+const NAMED_CLASSES: usize = 3;
 
 impl Say for Leaks {
     const NAME: &'static str = "leaks";
@@ -167,12 +167,8 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
     if let Some(point) = &suspect.accumulation_point {
         doc = doc.text(point_sentence(point, suspect));
     }
-    if suspect.kind == SuspectKind::Object && suspect.value.as_deref() == Some(FINALIZER) {
-        doc = doc.text([
-            Span::from("Only their finalize method, which has not run yet, keeps these objects. What the thread \"Finalizer\" does: "),
-            Span::Strong("tenure threads FILE".to_owned()),
-            Span::from("."),
-        ]);
+    if let Some(found) = &suspect.finalizable {
+        doc = doc.append(finalizable_doc(found));
     }
     if let Some(class) = &suspect.chain_of {
         doc = doc.text([
@@ -197,10 +193,7 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         SuspectKind::Class if suspect.path.is_empty() && !deep => {
             doc = doc.text([
                 Span::from("No single object holds them all. To see what does: "),
-                Span::Strong(format!(
-                    "tenure paths --class {} FILE",
-                    shell(&suspect.class)
-                )),
+                Span::Strong(paths_of_class(&suspect.class)),
                 Span::from(" (or "),
                 Span::Strong("tenure leaks --deep FILE".to_owned()),
                 Span::from(")."),
@@ -239,6 +232,60 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         doc = doc.text([Span::from(title)]).lines(stack_lines(suspect));
     }
     doc
+}
+
+/// The objects that wait for their `finalize` method and those in use, each if they are at least a tenth of all.
+fn finalizable_doc(found: &Finalizable) -> Doc {
+    let mut doc = Doc::new();
+    let in_use = |of: &FinalizableClass| of.objects - of.waiting;
+    if found.waiting > 0 && found.waiting * 10 >= found.objects {
+        let mut spans = vec![Span::from(
+            "Only their finalize method, which has not run yet, keeps ",
+        )];
+        let waiting = found.classes.iter().filter(|of| of.waiting > 0);
+        for (n, of) in waiting.take(NAMED_CLASSES).enumerate() {
+            spans.extend([
+                Span::from(if n > 0 { ", " } else { "" }),
+                Span::Text(plural(of.waiting, "object", "objects")),
+                Span::from(" of "),
+                Span::Class(of.class.clone()),
+                Span::from(" with "),
+                Span::Bytes(of.waiting_retained.0),
+            ]);
+        }
+        spans.extend([
+            Span::from(". What the thread \"Finalizer\" does: "),
+            Span::Strong("tenure threads FILE".to_owned()),
+            Span::from("."),
+        ]);
+        doc = doc.text(spans);
+    }
+    let used = found.objects - found.waiting;
+    let most = found.classes.iter().max_by_key(|of| in_use(of));
+    if let Some(most) = most
+        && used > 0
+        && used * 10 >= found.objects
+    {
+        doc = doc.text([
+            Span::from(
+                "Each object with a finalize method has a Finalizer, also while it is in use: other references lead to ",
+            ),
+            Span::Count(used),
+            Span::from(" of "),
+            Span::Text(plural(found.objects, "such object", "such objects")),
+            Span::from(", too, most of them "),
+            Span::Class(most.class.clone()),
+            Span::from(". What holds these: "),
+            Span::Strong(paths_of_class(&most.class)),
+            Span::from("."),
+        ]);
+    }
+    doc
+}
+
+/// The command that shows what holds the objects of a class.
+fn paths_of_class(class: &str) -> String {
+    format!("tenure paths --class {} FILE", shell(class))
 }
 
 /// The frames of a suspect's stack, with a line where frames were left out.
