@@ -561,6 +561,29 @@ fn objects_in_use_do_not_wait_for_finalization() {
     assert_eq!(finalizable["waiting"], 0, "{answer}");
 }
 
+/// The Finalizers refer to the objects, too, so that the list does not dominate them.
+#[test]
+fn a_list_of_objects_with_other_references_is_not_denied() {
+    let dir = finalizable(0);
+    let text = run(dir.path(), &["leaks", "a.hprof"], 0);
+    assert!(!text.contains("No single object holds"), "{text}");
+    let holders = "No object dominates any of them: several paths lead to each, or it is a GC root. \
+                   To see what holds most of them: tenure paths --class shop.Handle FILE (or tenure leaks --deep FILE; \
+                   without weak, soft and final references: tenure leaks --strength strong FILE).";
+    assert_eq!(text.matches(holders).count(), 1, "{text}");
+    for more in [&["--deep"][..], &["--strength", "strong"]] {
+        let text = run(dir.path(), &[&["leaks", "a.hprof"], more].concat(), 0);
+        assert!(text.contains("shop.Registry.OPEN"), "{text}");
+        assert!(!text.contains("No object dominates"), "{text}");
+    }
+    let text = run(
+        dir.path(),
+        &["paths", "a.hprof", "--class", "shop.Handle"],
+        0,
+    );
+    assert!(text.contains("OPEN"), "{text}");
+}
+
 /// Objects of one class that ten classes hold, each in an array of its own.
 fn held_by_many() -> tempfile::TempDir {
     let mut heap = Builder::new(IdSize::Eight);

@@ -27,7 +27,7 @@ use crate::paths::merged::{MergeOptions, common_point};
 use crate::tables::group::frame_text;
 use crate::tables::ranking::{is_zero, share};
 use crate::tables::thread_locals::ThreadLocal;
-use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind, Strength};
 use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -221,6 +221,9 @@ pub struct Leaks {
     pub threshold: f64,
     /// True if the accumulation points of class suspects were searched, too.
     pub deep: bool,
+    /// Which references of `java.lang.ref` count; the JSON of an answer states it for all of the answer.
+    #[serde(skip)]
+    pub strength: Strength,
     /// True if the dump has no GC roots. It is then unknown what keeps objects alive, and an empty list of suspects
     /// does not mean that there is no leak.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -246,6 +249,7 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
         total,
         threshold: options.threshold,
         deep: options.deep,
+        strength: heap.summary().strength,
         no_roots: heap.summary().no_roots,
         suspects: Vec::new(),
         scattered: Vec::new(),

@@ -13,6 +13,7 @@ use heap_analysis::leaks::{
 use heap_analysis::objects::allocation::AllocatedBy;
 use heap_analysis::paths::chain::Step;
 use heap_analysis::tables::thread_locals::ThreadLocal;
+use heap_graph::Strength;
 
 /// The longest path that is shown completely.
 const MAX_STEPS: usize = 24;
@@ -102,7 +103,7 @@ pub fn suspects_doc(leaks: &Leaks) -> Doc {
         doc = doc.text([Span::Text(no_suspects(leaks))]);
     }
     for (n, suspect) in leaks.suspects.iter().enumerate() {
-        doc = doc.append(suspect_doc(n + 1, suspect, leaks.deep));
+        doc = doc.append(suspect_doc(n + 1, suspect, leaks));
     }
     doc
 }
@@ -152,7 +153,7 @@ fn scattered_sentence(values: &Scattered, deep: bool) -> Vec<Span> {
     spans
 }
 
-fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
+fn suspect_doc(n: usize, suspect: &Suspect, leaks: &Leaks) -> Doc {
     let mut doc = Doc::new().subheading([
         Span::Text(format!("Suspect {n}: ")),
         Span::Bytes(suspect.retained.0),
@@ -190,14 +191,8 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
             doc = doc.text(variables_sentence(&suspect.thread_locals));
         }
         SuspectKind::Object => doc = doc.text(root_sentence(suspect)),
-        SuspectKind::Class if suspect.path.is_empty() && !deep => {
-            doc = doc.text([
-                Span::from("No single object holds them all. To see what does: "),
-                Span::Strong(paths_of_class(&suspect.class)),
-                Span::from(" (or "),
-                Span::Strong("tenure leaks --deep FILE".to_owned()),
-                Span::from(")."),
-            ]);
+        SuspectKind::Class if suspect.path.is_empty() && !leaks.deep => {
+            doc = doc.text(undominated_sentence(suspect, leaks.strength));
         }
         SuspectKind::Class if suspect.path.is_empty() => {
             doc = doc.text([Span::from(
@@ -281,6 +276,27 @@ fn finalizable_doc(found: &Finalizable) -> Doc {
         ]);
     }
     doc
+}
+
+/// What is known of objects at the top of the dominator tree, and how to find what holds them. If weak, soft or final
+/// references count, they are other paths to objects that one list holds.
+fn undominated_sentence(suspect: &Suspect, strength: Strength) -> Vec<Span> {
+    let mut spans = vec![
+        Span::from(
+            "No object dominates any of them: several paths lead to each, or it is a GC root. To see what holds most of them: ",
+        ),
+        Span::Strong(paths_of_class(&suspect.class)),
+        Span::from(" (or "),
+        Span::Strong("tenure leaks --deep FILE".to_owned()),
+    ];
+    if strength != Strength::Strong {
+        spans.extend([
+            Span::from("; without weak, soft and final references: "),
+            Span::Strong("tenure leaks --strength strong FILE".to_owned()),
+        ]);
+    }
+    spans.push(Span::from(")."));
+    spans
 }
 
 /// The command that shows what holds the objects of a class.
