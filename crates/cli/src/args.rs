@@ -97,7 +97,7 @@ pub struct Global {
     #[arg(long, global = true, env = "TENURE_CSV", hide_env = true, action = ArgAction::SetTrue,
         value_parser = parse_flag)]
     pub csv: bool,
-    /// Include unreachable objects
+    /// Include unreachable objects (histogram, objects, query, waste, ...)
     #[arg(long, global = true, env = "TENURE_UNREACHABLE", hide_env = true, action = ArgAction::SetTrue,
         value_parser = parse_flag)]
     pub unreachable: bool,
@@ -137,6 +137,34 @@ impl Global {
         (self.json, self.csv) = (json, csv);
         Ok(())
     }
+}
+
+/// The commands that can include unreachable objects, and those that state why they cannot.
+const KNOW_UNREACHABLE: [&str; 10] = [
+    "histogram",
+    "objects",
+    "strings",
+    "collections",
+    "waste",
+    "query",
+    "export",
+    "convert",
+    "check",
+    "diff",
+];
+
+/// Refuses `--unreachable` on the command line where it has no effect. In the environment it is a default for the
+/// commands that know it.
+fn refuse_unreachable(parsed: &ArgMatches) -> Result<(), clap::Error> {
+    let typed = parsed.value_source("unreachable") == Some(ValueSource::CommandLine);
+    let command = parsed.subcommand_name().unwrap_or_default();
+    if !typed || KNOW_UNREACHABLE.contains(&command) {
+        return Ok(());
+    }
+    let why = format!(
+        "--unreachable has no effect on {command}: leave it out (tenure unreachable FILE lists the unreachable objects)"
+    );
+    Err(Cli::command().error(ErrorKind::ArgumentConflict, why))
 }
 
 /// `--layout`.
@@ -256,6 +284,7 @@ pub fn parse(command: clap::Command, args: Vec<OsString>) -> Result<Cli, clap::E
     let parsed = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&parsed)?;
     cli.global.choose_form(&parsed)?;
+    refuse_unreachable(&parsed)?;
     Ok(cli)
 }
 

@@ -88,6 +88,24 @@ fn unreachable_objects_are_not_silently_left_out() {
         let printed = refused(dir.path(), args);
         assert!(printed.contains("reachable objects only"), "{printed}");
     }
+    for command in [
+        "overview",
+        "leaks",
+        "top",
+        "dominators",
+        "roots",
+        "loaders",
+        "threads",
+    ] {
+        let printed = refused(dir.path(), &[command, "a.hprof", "--unreachable"]);
+        let why = format!("--unreachable has no effect on {command}");
+        assert!(printed.contains(&why), "{printed}");
+    }
+    for command in ["object", "paths"] {
+        let printed = refused(dir.path(), &[command, "--unreachable", "a.hprof", "0x1"]);
+        assert!(printed.contains("--unreachable has no effect"), "{printed}");
+    }
+    run(dir.path(), &["histogram", "a.hprof", "--unreachable"], 0);
 }
 
 #[test]

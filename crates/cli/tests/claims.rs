@@ -497,20 +497,159 @@ fn classes_of_one_name_and_one_loader_are_not_defined_by_several() {
     assert_eq!(names, ["app.Twice"], "{answer}");
 }
 
-#[test]
-fn objects_that_wait_for_finalization_are_explained() {
+/// A dump with 20 objects that have a finalize method. The first ones wait for it, the program uses the others.
+fn finalizable(waiting: usize) -> tempfile::TempDir {
     let mut heap = Builder::new(IdSize::Eight);
     let object = heap.java_lang_object();
-    let finalizer = heap.class("java.lang.ref.Finalizer", object, &[("next", Type::Object)]);
-    let bytes = heap.primitive_array(Elements::Byte(vec![1; 10_000]));
-    let first = heap.instance(finalizer, &[Value::Object(bytes)]);
-    heap.set_static(finalizer, "unfinalized", Value::Object(first));
-    heap.root(Root::StickyClass, finalizer);
-    let holder = nodes(&mut heap, "shop.Registry", 20);
-    heap.root(Root::StickyClass, holder);
-    let dir = folder(&[("a.hprof", &heap)]);
+    let array = heap.object_array_class();
+    let fields = [("referent", Type::Object), ("queue", Type::Object)];
+    let reference = heap.class("java.lang.ref.Reference", object, &fields);
+    let last = heap.class("java.lang.ref.FinalReference", reference, &[]);
+    let finalizer = heap.class("java.lang.ref.Finalizer", last, &[("next", Type::Object)]);
+    let queues = heap.class("java.lang.ref.ReferenceQueue", object, &[]);
+    let [queue, enqueued] = [0; 2].map(|_| heap.instance(queues, &[]));
+    heap.set_static(queues, "ENQUEUED", Value::Object(enqueued));
+    let (mut next, mut list) = (0, Vec::new());
+    let classes = ["shop.Handle", "shop.Socket"]
+        .map(|name| heap.class(name, object, &[("state", Type::Object)]));
+    for n in 0..20 {
+        let state = heap.primitive_array(Elements::Byte(vec![1; 1000]));
+        let one = heap.instance(classes[n / 10], &[Value::Object(state)]);
+        let of = [next, one, if n < waiting { enqueued } else { queue }];
+        next = heap.instance(finalizer, &of.map(Value::Object));
+        list.push(one);
+    }
+    heap.set_static(finalizer, "unfinalized", Value::Object(next));
+    let list = heap.object_array(array, &list[waiting..]);
+    let owner = heap.class("shop.Registry", object, &[]);
+    heap.set_static(owner, "OPEN", Value::Object(list));
+    for class in [finalizer, queues, owner] {
+        heap.root(Root::StickyClass, class);
+    }
+    folder(&[("a.hprof", &heap)])
+}
+
+#[test]
+fn objects_that_wait_for_finalization_are_explained() {
+    let dir = finalizable(10);
     let text = run(dir.path(), &["leaks", "a.hprof"], 0);
-    let sentence = "Only their finalize method, which has not run yet, keeps these objects.";
-    assert_eq!(text.matches("Suspect ").count(), 2, "{text}");
-    assert_eq!(text.matches(sentence).count(), 1, "{text}");
+    let waiting = "Only their finalize method, which has not run yet, keeps 10 objects of shop.Handle with 10.";
+    assert_eq!(text.matches(waiting).count(), 1, "{text}");
+    let in_use = "other references lead to 10 of 20 such objects, too, most of them shop.Socket. \
+                  What holds these: tenure paths --class shop.Socket FILE.";
+    assert_eq!(text.matches(in_use).count(), 1, "{text}");
+    // If all objects wait, the answer does not mention objects in use.
+    let text = run(finalizable(20).path(), &["leaks", "a.hprof"], 0);
+    let both = "keeps 10 objects of shop.Handle with";
+    assert!(text.contains(both), "{text}");
+    assert!(!text.contains("while it is in use"), "{text}");
+}
+
+#[test]
+fn objects_in_use_do_not_wait_for_finalization() {
+    let dir = finalizable(0);
+    let text = run(dir.path(), &["leaks", "--threshold", "1", "a.hprof"], 0);
+    assert!(!text.contains("Only their finalize method"), "{text}");
+    let in_use = "Each object with a finalize method has a Finalizer, also while it is in use: other references lead to 20 of 20";
+    assert_eq!(text.matches(in_use).count(), 1, "{text}");
+    let args = ["leaks", "--threshold", "1", "--json", "a.hprof"];
+    let answer = json(dir.path(), &args);
+    let suspects = answer["suspects"].as_array().expect("a list");
+    let finalizer = |one: &&serde_json::Value| one["value"] == "java.lang.ref.Finalizer";
+    let finalizable = &suspects.iter().find(finalizer).expect("it is large")["finalizable"];
+    assert_eq!(finalizable["objects"], 20, "{answer}");
+    assert_eq!(finalizable["waiting"], 0, "{answer}");
+}
+
+/// The Finalizers refer to the objects, too, so that the list does not dominate them.
+#[test]
+fn a_list_of_objects_with_other_references_is_not_denied() {
+    let dir = finalizable(0);
+    let text = run(dir.path(), &["leaks", "a.hprof"], 0);
+    assert!(!text.contains("No single object holds"), "{text}");
+    let holders = "No object dominates any of them: several paths lead to each, or it is a GC root. \
+                   To see what holds most of them: tenure paths --class shop.Handle FILE (or tenure leaks --deep FILE; \
+                   without weak, soft and final references: tenure leaks --strength strong FILE).";
+    assert_eq!(text.matches(holders).count(), 1, "{text}");
+    for more in [&["--deep"][..], &["--strength", "strong"]] {
+        let text = run(dir.path(), &[&["leaks", "a.hprof"], more].concat(), 0);
+        assert!(text.contains("shop.Registry.OPEN"), "{text}");
+        assert!(!text.contains("No object dominates"), "{text}");
+    }
+    let text = run(
+        dir.path(),
+        &["paths", "a.hprof", "--class", "shop.Handle"],
+        0,
+    );
+    assert!(text.contains("OPEN"), "{text}");
+}
+
+/// Objects of one class that ten classes hold, each in an array of its own.
+fn held_by_many() -> tempfile::TempDir {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let array = heap.object_array_class();
+    let item = heap.class("shop.Item", object, &[]);
+    for n in 0..10 {
+        let holder = heap.class(
+            &format!("shop.Holder{n}"),
+            object,
+            &[("item", Type::Object)],
+        );
+        for _ in 0..=n {
+            let one = heap.instance(item, &[]);
+            let holder = heap.instance(holder, &[Value::Object(one)]);
+            let list = heap.object_array(array, &[holder]);
+            heap.root(Root::JniGlobal { reference: 1 }, list);
+        }
+    }
+    folder(&[("a.hprof", &heap)])
+}
+
+#[test]
+fn the_number_of_rows_counts_for_dominators_and_paths_of_a_set() {
+    let dir = held_by_many();
+    let ask = |more: &[&str], code| {
+        let args = [&["objects", "a.hprof", "shop.Item"][..], more].concat();
+        run(dir.path(), &args, code)
+    };
+    let rows = |more: &[&str]| {
+        let answer: Json = serde_json::from_str(&ask(more, 0)).expect("JSON");
+        let rows = answer["rows"].as_array().expect("rows").len();
+        (rows, answer["omitted_rows"].as_u64())
+    };
+    assert_eq!(rows(&["--dominators", "--json"]), (10, None));
+    assert_eq!(rows(&["--dominators", "--json", "-n", "3"]), (3, Some(7)));
+    assert_eq!(rows(&["--dominators", "--json", "-n", "0"]), (10, None));
+    assert_eq!(
+        ask(&["--dominators", "--csv", "-n", "3"], 0)
+            .lines()
+            .count(),
+        4
+    );
+    let text = ask(&["--dominators", "-n", "3"], 0);
+    assert!(
+        text.contains("shop.Holder7") && !text.contains("shop.Holder6"),
+        "{text}"
+    );
+    assert!(text.contains("7 more rows"), "{text}");
+    // The roots of the tree of paths.
+    let roots = |more: &[&str]| {
+        let answer: Json = serde_json::from_str(&ask(more, 0)).expect("JSON");
+        let nodes = answer["nodes"].as_array().expect("nodes");
+        let roots = nodes.iter().filter(|node| node["depth"] == 0).count();
+        (roots, answer["omitted"].as_u64())
+    };
+    assert_eq!(roots(&["--paths", "--json"]), (55, Some(0)));
+    assert_eq!(roots(&["--paths", "--json", "-n", "0"]), (55, Some(0)));
+    assert_eq!(roots(&["--paths", "--json", "-n", "2"]), (2, Some(53)));
+    let count = |text: &str| text.matches("Object[]").count();
+    assert_eq!(count(&ask(&["--paths"], 0)), 5);
+    assert_eq!(count(&ask(&["--paths", "-n", "7"], 0)), 7);
+    // Their order is that of the objects.
+    for more in [["--sort", "retained"], ["--skip-rows", "1"]] {
+        for what in ["--dominators", "--paths"] {
+            ask(&[&more[..], &[what]].concat(), 2);
+        }
+    }
 }

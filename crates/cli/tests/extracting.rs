@@ -1,6 +1,6 @@
 //! `extract`: a part of a dump is a dump.
 
-use crate::ran::run;
+use crate::ran::{run, tenure};
 use serde_json::Value as Json;
 use std::fs;
 use std::path::Path;
@@ -146,4 +146,49 @@ fn the_classes_of_a_part_are_roots() {
     assert_eq!(retained("part.hprof"), retained("heap.hprof"));
     let garbage = json(at, &["unreachable", "--json", "part.hprof"], 0);
     assert_eq!(garbage["total"]["objects"], 0, "{garbage}");
+}
+
+/// The contents of the class that was meant would be replaced without a message.
+#[test]
+fn a_class_that_is_not_in_the_dump_is_reported() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    let (bytes, _) = lists(IdSize::Eight);
+    fs::write(at.join("heap.hprof"), bytes).expect("the dump");
+    for (args, hint) in [
+        (
+            &["extract", "heap.hprof", "part.hprof", "--class", "Nod"][..],
+            "; did you mean Node?",
+        ),
+        (
+            &["redact", "heap.hprof", "part.hprof", "--keep", "Nod"],
+            "; did you mean Node?",
+        ),
+        (
+            &[
+                "redact",
+                "heap.hprof",
+                "part.hprof",
+                "--keep",
+                "Node",
+                "--keep",
+                "Nod",
+            ],
+            "; did you mean Node?",
+        ),
+        (
+            &["redact", "heap.hprof", "part.hprof", "--keep", "shop.*"],
+            "",
+        ),
+    ] {
+        let ran = tenure(at, args);
+        let printed = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{printed}");
+        let class = args.last().expect("the class");
+        let why = format!("no class {class} in this dump{hint}\n");
+        assert!(printed.ends_with(&why), "{printed}");
+        assert!(!at.join("part.hprof").exists(), "{args:?}");
+    }
+    let keep = ["redact", "heap.hprof", "part.hprof", "--keep", "No*"];
+    run(at, &keep, 0);
 }

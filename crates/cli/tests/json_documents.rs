@@ -225,6 +225,31 @@ fn answers_are_printed_as_tables_for_programs() {
             assert_eq!(row[name].to_string(), line[column(name)], "{row}");
         }
     }
+    // The facts of a dump are sentences elsewhere.
+    let json = tenure(at, &["summary", "heap.hprof", "--json"]).1;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let csv = tables(&tenure(at, &["summary", "heap.hprof", "--csv"]).1);
+    let fact = |name: &str| {
+        let line = csv[0].iter().find(|line| line[0] == name);
+        line.map(|line| line[1].as_str()).unwrap_or_default()
+    };
+    assert_eq!(
+        (csv.len(), &*csv[0][0]),
+        (4, &["name", "value"].map(String::from)[..])
+    );
+    assert_eq!(json["format"], fact("format"));
+    for (name, value) in [
+        ("id_size", &json["id_size"]),
+        ("bytes", &json["bytes"]),
+        ("objects", &json["objects"]["total"]),
+        ("instances", &json["objects"]["instances"]),
+        ("shallow", &json["shallow"]),
+        ("reachable_objects", &json["reachable"]["objects"]),
+        ("reachable_shallow", &json["reachable"]["shallow"]),
+    ] {
+        assert_eq!(value.to_string(), fact(name), "{name}");
+    }
+    assert!(fact("written").starts_with("20"), "{:?}", csv[0]);
     // The suspects are sentences elsewhere.
     let json = tenure(at, &["leaks", "heap.hprof", "--json"]).1;
     let json: Value = serde_json::from_str(&json).expect("JSON");

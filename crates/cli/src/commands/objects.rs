@@ -40,12 +40,12 @@ pub struct Args {
     paths: bool,
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = Exclusions::WORDS, hide_possible_values = true, help = help("merged_paths", "exclude"), requires = "paths")]
     exclude: Vec<String>,
-    #[arg(long, value_enum, help = help("objects", "sort"), default_value = word("objects", "sort"))]
+    #[arg(long, value_enum, help = help("objects", "sort"), default_value = word("objects", "sort"), conflicts_with_all = ["dominators", "paths"])]
     sort: Sort,
-    /// Number of rows, 0 for all [default: 40, all with --json and --csv]
+    /// Number of rows [default: 40, all with --json and --csv], with --paths children per node [default: 5, all with --json and --csv]; 0 for all
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
-    #[arg(long, value_name = "N", help = help("objects", "offset"), default_value_t = 0)]
+    #[arg(long, value_name = "N", help = help("objects", "offset"), default_value_t = 0, conflicts_with_all = ["dominators", "paths"])]
     skip_rows: usize,
     #[arg(long, help = help("objects", "all"))]
     all: bool,
@@ -72,7 +72,7 @@ impl Args {
             session.answer(&answer, heap.summary())?
         } else if self.dominators {
             let answer = members::immediate_dominators(&heap, name, &objects, self.skip.as_ref());
-            session.answer(&answer, heap.summary())?
+            session.answer(&answer.first(top), heap.summary())?
         } else if self.paths {
             self.say_paths(session, &heap, &name, &objects)?
         } else {
@@ -100,7 +100,7 @@ impl Args {
             let options = MergedOptions {
                 max_paths: 10_000,
                 depth: 24,
-                top: 5,
+                top: limit(self.limit, session.is_data(), 5).unwrap_or(usize::MAX),
                 exclude,
                 exact: EXACT_VISITS,
             };

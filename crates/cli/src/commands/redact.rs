@@ -1,5 +1,6 @@
 //! `tenure redact`.
 
+use super::target::no_class;
 use crate::Outcome;
 use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
@@ -109,6 +110,8 @@ impl Args {
             note(&format!(
                 "{input} has no heap dump in it: its other records are written"
             ));
+        } else if let Some((class, similar)) = redactor.unknown_class() {
+            return Err(no_class(class, similar).into());
         }
         let done = out.write(source.bytes(), &redactor)?;
         let unpack = Unpack {

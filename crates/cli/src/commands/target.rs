@@ -74,11 +74,16 @@ pub fn find_object(heap: &Heap, id: ObjectId) -> Result<ObjIdx> {
 pub fn find_classes(heap: &Heap, name: &str) -> Result<Vec<ClassIdx>> {
     let found = classes_of(heap, name);
     if found.is_empty() {
-        let hint = similar_class(heap, name).map(|similar| format!("; did you mean {similar}?"));
-        let hint = hint.unwrap_or_default();
-        return Err(NotFound(format!("no class {name} in this dump{hint}")).into());
+        return Err(no_class(name, similar_class(heap, name)).into());
     }
     Ok(found)
+}
+
+/// The error of a class that the dump does not have, with one of a similar name.
+pub fn no_class(name: &str, similar: Option<&str>) -> NotFound {
+    let hint = similar.map(|similar| format!("; did you mean {similar}?"));
+    let hint = hint.unwrap_or_default();
+    NotFound(format!("no class {name} in this dump{hint}"))
 }
 
 /// `--limit N`: 0 means all; not given means `default` in words and all in data.

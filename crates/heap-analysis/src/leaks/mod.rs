@@ -9,10 +9,13 @@
 //! instance in id order, so that the same dump always gives the same answer.
 
 mod below;
+mod finalizable;
 mod threads;
 
 use crate::android::destroyed::{Destroyed, destroyed};
 use crate::leaks::below::{Below, below, below_nodes};
+use crate::leaks::finalizable::finalizable;
+pub use crate::leaks::finalizable::{Finalizable, FinalizableClass};
 pub use crate::leaks::threads::{LocalOf, ThreadLocalOf};
 use crate::leaks::threads::{local_of, thread_local_of, variables_of, variables_on};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
@@ -24,7 +27,7 @@ use crate::paths::merged::{MergeOptions, common_point};
 use crate::tables::group::frame_text;
 use crate::tables::ranking::{is_zero, share};
 use crate::tables::thread_locals::ThreadLocal;
-use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectKind, Strength};
 use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -159,6 +162,9 @@ pub struct Suspect {
     pub loader: Address,
     /// The object at which the memory accumulates; `null` if there is none.
     pub accumulation_point: Option<AccumulationPoint>,
+    /// If the suspect is the class `java.lang.ref.Finalizer`: the objects that have a `finalize` method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finalizable: Option<Finalizable>,
     /// Class of the links, if the suspect is the head of a chain of more than 1000 objects ([`MAX_LEVELS`]). It then
     /// has no accumulation point.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,6 +221,9 @@ pub struct Leaks {
     pub threshold: f64,
     /// True if the accumulation points of class suspects were searched, too.
     pub deep: bool,
+    /// Which references of `java.lang.ref` count; the JSON of an answer states it for all of the answer.
+    #[serde(skip)]
+    pub strength: Strength,
     /// True if the dump has no GC roots. It is then unknown what keeps objects alive, and an empty list of suspects
     /// does not mean that there is no leak.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -240,6 +249,7 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
         total,
         threshold: options.threshold,
         deep: options.deep,
+        strength: heap.summary().strength,
         no_roots: heap.summary().no_roots,
         suspects: Vec::new(),
         scattered: Vec::new(),
@@ -252,7 +262,9 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     let mut suspects = Vec::new();
     let mut top = heap.dominated(None).peekable();
     while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {
-        suspects.push(single(heap, object, options)?);
+        let mut suspect = single(heap, object, options)?;
+        suspect.finalizable = finalizable(heap, object, control)?;
+        suspects.push(suspect);
     }
     // The remaining objects of each class.
     let mut groups: Vec<(u64, u64)> = heap
@@ -337,6 +349,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         instances: 1,
         loader: Address(heap.class(class).loader),
         accumulation_point: point,
+        finalizable: None,
         chain_of: link.map(|class| heap.class(class).name.clone()),
         roots: root_kinds(heap, object),
         local_of: local_of(heap, &path),
@@ -426,6 +439,7 @@ fn group(
         instances: count,
         loader: Address(info.loader),
         accumulation_point: point,
+        finalizable: None,
         chain_of: None,
         roots,
         local_of: local_of(heap, &path),

@@ -9,7 +9,9 @@ use crate::leaks::root_kinds;
 use crate::pace::Pace;
 use crate::paths::chain::{Step, step};
 use crate::sets::selection::Selection;
-use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectsByClass, RefStrength};
+use heap_graph::{
+    ClassIdx, Control, Heap, HeapError, ObjIdx, ObjectsByClass, RefStrength, Strength,
+};
 use hprof::HeapTag;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -71,6 +73,21 @@ impl Exclusions {
     /// True when nothing is excluded.
     pub fn is_empty(self) -> bool {
         self == Exclusions::default()
+    }
+
+    /// These and the kinds of references that the heap was opened without.
+    fn and_ignored(self, strength: Strength) -> Exclusions {
+        let (ignores_soft, ignores_others) = match strength {
+            Strength::All => (false, false),
+            Strength::StrongSoft => (false, true),
+            Strength::Strong => (true, true),
+        };
+        Exclusions {
+            soft: self.soft || ignores_soft,
+            weak: self.weak || ignores_others,
+            finalizer: self.finalizer || ignores_others,
+            phantom: self.phantom || ignores_others,
+        }
     }
 
     fn has(self, strength: RefStrength) -> bool {
@@ -144,7 +161,9 @@ pub(crate) struct Holders<'h> {
 }
 
 impl<'h> Holders<'h> {
+    /// References that the heap was opened without are excluded, too.
     pub(crate) fn new(heap: &'h Heap, exclude: Exclusions) -> Holders<'h> {
+        let exclude = exclude.and_ignored(heap.summary().strength);
         let reference_class = (0..heap.classes().len())
             .map(|n| !exclude.is_empty() && heap.reference_strength(ClassIdx(n as u32)).is_some())
             .collect();
@@ -320,7 +339,7 @@ fn search(
     }
     Ok(Paths {
         target: crate::objects::describe::describe(heap, target),
-        exclude: options.exclude,
+        exclude: holders.exclude,
         reachable: heap.is_reachable(target),
         more: !queue.is_empty(),
         paths,
@@ -345,10 +364,15 @@ mod tests {
     };
 
     fn opened(dump: &Builder) -> Heap {
+        opened_with(dump, Strength::All)
+    }
+
+    fn opened_with(dump: &Builder, strength: Strength) -> Heap {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), dump.bytes()).expect("a dump");
         let options = Options {
             no_index: true,
+            strength,
             ..Options::default()
         };
         Heap::open(file.path(), &options, &Control::quiet()).expect("a heap")
@@ -394,6 +418,29 @@ mod tests {
         let options = ONE;
         let found = to_roots(&heap, first, &options, &Control::quiet()).expect("paths");
         assert_eq!(found.paths[0].steps.len() as u32, 2 * MANY + 2);
+    }
+
+    #[test]
+    fn paths_use_no_references_that_the_heap_was_opened_without() {
+        let mut b = Builder::new(IdSize::Eight);
+        let object = b.java_lang_object();
+        let fields = [("referent", Type::Object)];
+        let reference = b.class("java.lang.ref.Reference", object, &fields);
+        let weak = b.class("java.lang.ref.WeakReference", reference, &[]);
+        let node = b.class("Node", object, &[("next", Type::Object)]);
+        let target = b.instance(node, &[Value::Object(0)]);
+        let middle = b.instance(node, &[Value::Object(target)]);
+        let first = b.instance(node, &[Value::Object(middle)]);
+        let weak = b.instance(weak, &[Value::Object(target)]);
+        b.root(Root::JniGlobal { reference: 1 }, first);
+        b.root(Root::JniGlobal { reference: 2 }, weak);
+        for (strength, length) in [(Strength::All, 2), (Strength::Strong, 3)] {
+            let heap = opened_with(&b, strength);
+            let target = heap.find(hprof::ObjectId(target)).expect("the target");
+            let found = to_roots(&heap, target, &ONE, &Control::quiet()).expect("a path");
+            assert_eq!(found.paths[0].steps.len(), length, "{strength:?}");
+            assert_eq!(found.exclude.weak, strength == Strength::Strong);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::tables::group::{
     ClassGroups, GroupBy, GroupKey, class_key, owner_class, retained_by_group, trace_frames,
 };
 use crate::tables::histogram::{Histogram, HistogramOptions, HistogramRow, SortBy, Total, page_of};
+use crate::tables::ranking::is_zero;
 use heap_graph::{ClassIdx, Columns, Dominator, Heap, ObjIdx, ObjectView, Value};
 use hprof::{Bytes, Serial};
 use regex::Regex;
@@ -395,6 +396,20 @@ pub struct ImmediateDominators {
     pub skip: Option<String>,
     /// The classes, those with the most dominated members first.
     pub rows: Vec<DominatorClass>,
+    /// Number of rows that were left out; absent if it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_rows: u64,
+}
+
+impl ImmediateDominators {
+    /// Only the first rows, or all of them.
+    #[must_use]
+    pub fn first(mut self, top: Option<usize>) -> ImmediateDominators {
+        let keep = top.unwrap_or(usize::MAX).min(self.rows.len());
+        self.omitted_rows += (self.rows.len() - keep) as u64;
+        self.rows.truncate(keep);
+        self
+    }
 }
 
 /// Dominators of one class, and the members of the set that they dominate.
@@ -508,5 +523,6 @@ pub fn immediate_dominators(
         set: name,
         skip: skip.map(|s| s.as_str().to_owned()),
         rows,
+        omitted_rows: 0,
     }
 }

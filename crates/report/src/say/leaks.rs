@@ -7,18 +7,19 @@ use crate::escape::shell;
 use crate::units::plural;
 use heap_analysis::android::destroyed::Destroyed;
 use heap_analysis::leaks::{
-    AccumulationPoint, Leaks, MAX_LEVELS, OUTERMOST_FRAMES, PiledClass, Scattered, Suspect,
-    SuspectKind,
+    AccumulationPoint, Finalizable, FinalizableClass, Leaks, MAX_LEVELS, OUTERMOST_FRAMES,
+    PiledClass, Scattered, Suspect, SuspectKind,
 };
 use heap_analysis::objects::allocation::AllocatedBy;
 use heap_analysis::paths::chain::Step;
 use heap_analysis::tables::thread_locals::ThreadLocal;
+use heap_graph::Strength;
 
 /// The longest path that is shown completely.
 const MAX_STEPS: usize = 24;
 
-/// The class with a list of all objects whose `finalize` method has not run yet.
-const FINALIZER: &str = "java.lang.ref.Finalizer";
+/// The most classes of objects that are named in a sentence about their `finalize` method.
+const NAMED_CLASSES: usize = 3;
 
 impl Say for Leaks {
     const NAME: &'static str = "leaks";
@@ -102,7 +103,7 @@ pub fn suspects_doc(leaks: &Leaks) -> Doc {
         doc = doc.text([Span::Text(no_suspects(leaks))]);
     }
     for (n, suspect) in leaks.suspects.iter().enumerate() {
-        doc = doc.append(suspect_doc(n + 1, suspect, leaks.deep));
+        doc = doc.append(suspect_doc(n + 1, suspect, leaks));
     }
     doc
 }
@@ -152,7 +153,7 @@ fn scattered_sentence(values: &Scattered, deep: bool) -> Vec<Span> {
     spans
 }
 
-fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
+fn suspect_doc(n: usize, suspect: &Suspect, leaks: &Leaks) -> Doc {
     let mut doc = Doc::new().subheading([
         Span::Text(format!("Suspect {n}: ")),
         Span::Bytes(suspect.retained.0),
@@ -167,12 +168,8 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
     if let Some(point) = &suspect.accumulation_point {
         doc = doc.text(point_sentence(point, suspect));
     }
-    if suspect.kind == SuspectKind::Object && suspect.value.as_deref() == Some(FINALIZER) {
-        doc = doc.text([
-            Span::from("Only their finalize method, which has not run yet, keeps these objects. What the thread \"Finalizer\" does: "),
-            Span::Strong("tenure threads FILE".to_owned()),
-            Span::from("."),
-        ]);
+    if let Some(found) = &suspect.finalizable {
+        doc = doc.append(finalizable_doc(found));
     }
     if let Some(class) = &suspect.chain_of {
         doc = doc.text([
@@ -194,17 +191,8 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
             doc = doc.text(variables_sentence(&suspect.thread_locals));
         }
         SuspectKind::Object => doc = doc.text(root_sentence(suspect)),
-        SuspectKind::Class if suspect.path.is_empty() && !deep => {
-            doc = doc.text([
-                Span::from("No single object holds them all. To see what does: "),
-                Span::Strong(format!(
-                    "tenure paths --class {} FILE",
-                    shell(&suspect.class)
-                )),
-                Span::from(" (or "),
-                Span::Strong("tenure leaks --deep FILE".to_owned()),
-                Span::from(")."),
-            ]);
+        SuspectKind::Class if suspect.path.is_empty() && !leaks.deep => {
+            doc = doc.text(undominated_sentence(suspect, leaks.strength));
         }
         SuspectKind::Class if suspect.path.is_empty() => {
             doc = doc.text([Span::from(
@@ -239,6 +227,81 @@ fn suspect_doc(n: usize, suspect: &Suspect, deep: bool) -> Doc {
         doc = doc.text([Span::from(title)]).lines(stack_lines(suspect));
     }
     doc
+}
+
+/// The objects that wait for their `finalize` method and those in use, each if they are at least a tenth of all.
+fn finalizable_doc(found: &Finalizable) -> Doc {
+    let mut doc = Doc::new();
+    let in_use = |of: &FinalizableClass| of.objects - of.waiting;
+    if found.waiting > 0 && found.waiting * 10 >= found.objects {
+        let mut spans = vec![Span::from(
+            "Only their finalize method, which has not run yet, keeps ",
+        )];
+        let waiting = found.classes.iter().filter(|of| of.waiting > 0);
+        for (n, of) in waiting.take(NAMED_CLASSES).enumerate() {
+            spans.extend([
+                Span::from(if n > 0 { ", " } else { "" }),
+                Span::Text(plural(of.waiting, "object", "objects")),
+                Span::from(" of "),
+                Span::Class(of.class.clone()),
+                Span::from(" with "),
+                Span::Bytes(of.waiting_retained.0),
+            ]);
+        }
+        spans.extend([
+            Span::from(". What the thread \"Finalizer\" does: "),
+            Span::Strong("tenure threads FILE".to_owned()),
+            Span::from("."),
+        ]);
+        doc = doc.text(spans);
+    }
+    let used = found.objects - found.waiting;
+    let most = found.classes.iter().max_by_key(|of| in_use(of));
+    if let Some(most) = most
+        && used > 0
+        && used * 10 >= found.objects
+    {
+        doc = doc.text([
+            Span::from(
+                "Each object with a finalize method has a Finalizer, also while it is in use: other references lead to ",
+            ),
+            Span::Count(used),
+            Span::from(" of "),
+            Span::Text(plural(found.objects, "such object", "such objects")),
+            Span::from(", too, most of them "),
+            Span::Class(most.class.clone()),
+            Span::from(". What holds these: "),
+            Span::Strong(paths_of_class(&most.class)),
+            Span::from("."),
+        ]);
+    }
+    doc
+}
+
+/// What is known of objects at the top of the dominator tree, and how to find what holds them. If weak, soft or final
+/// references count, they are other paths to objects that one list holds.
+fn undominated_sentence(suspect: &Suspect, strength: Strength) -> Vec<Span> {
+    let mut spans = vec![
+        Span::from(
+            "No object dominates any of them: several paths lead to each, or it is a GC root. To see what holds most of them: ",
+        ),
+        Span::Strong(paths_of_class(&suspect.class)),
+        Span::from(" (or "),
+        Span::Strong("tenure leaks --deep FILE".to_owned()),
+    ];
+    if strength != Strength::Strong {
+        spans.extend([
+            Span::from("; without weak, soft and final references: "),
+            Span::Strong("tenure leaks --strength strong FILE".to_owned()),
+        ]);
+    }
+    spans.push(Span::from(")."));
+    spans
+}
+
+/// The command that shows what holds the objects of a class.
+fn paths_of_class(class: &str) -> String {
+    format!("tenure paths --class {} FILE", shell(class))
 }
 
 /// The frames of a suspect's stack, with a line where frames were left out.

@@ -74,6 +74,7 @@ impl Say for ImmediateDominators {
                 Cell::class(row.key.name()),
             ]);
         }
+        table.omitted = self.omitted_rows;
         table.when_empty = "no reachable objects in this set";
         let intro = [
             Span::from("What keeps the objects of "),

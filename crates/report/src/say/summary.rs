@@ -16,7 +16,34 @@ fn counts(title: &'static str, map: &BTreeMap<String, u64>) -> Table {
     table
 }
 
-/// The same for tags of sub-records, `0x21`, with their standard names.
+/// The facts with a value each, for programs; unlike in a text, no value is a sentence.
+fn values(of: &FileSummary) -> Table {
+    let mut table = Table::new([words("name"), words("value")]);
+    let mut row = |name, value| {
+        table.row([Span::from(name).into(), value]);
+    };
+    row("format", Cell::value(of.format.clone()));
+    row("id_size", Cell::count(of.id_size.into()));
+    row("written", Cell::value(utc(of.timestamp_ms)));
+    row("bytes", Cell::count(of.bytes));
+    row("snapshot", Cell::count(of.snapshot.into()));
+    row("snapshots", Cell::count(of.snapshots.into()));
+    row("objects", Cell::count(of.objects.total));
+    row("classes", Cell::count(of.objects.classes));
+    row("instances", Cell::count(of.objects.instances));
+    row("object_arrays", Cell::count(of.objects.object_arrays));
+    row("primitive_arrays", Cell::count(of.objects.primitive_arrays));
+    row("shallow", Cell::bytes(of.shallow));
+    row("reachable_objects", Cell::count(of.reachable.objects));
+    row("reachable_shallow", Cell::bytes(of.reachable.shallow));
+    row(
+        "parked_virtual_threads",
+        Cell::count(of.parked_virtual_threads),
+    );
+    table
+}
+
+/// Numbers of sub-records by tag, `0x21`, with their standard names.
 fn sub_records(map: &BTreeMap<String, u64>) -> Table {
     let mut table = Table::new([number("count"), words("tag"), words("sub-record")]);
     for (hex, count) in map {
@@ -45,6 +72,10 @@ pub(super) fn without_stacks(threads: u64) -> String {
 
 impl Say for FileSummary {
     const NAME: &'static str = "summary";
+
+    fn sheet(&self) -> Doc {
+        Doc::new().table(values(self)).append(self.doc())
+    }
 
     fn doc(&self) -> Doc {
         let o = &self.objects;

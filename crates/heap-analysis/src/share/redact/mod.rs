@@ -22,6 +22,7 @@ pub(crate) use token::{has_letters, is_like_token};
 pub use verify::{Verified, verify};
 
 use crate::compare::check::matches;
+use crate::sets::similar::nearest_qualified;
 use hprof::{
     BasicType, ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, IdSize, Instance,
     MeasuredSizes, ObjectId, PrimitiveArray, RawRecord, Record, Rewriter, SubRecord,
@@ -325,6 +326,15 @@ impl Redactor {
     /// The new names, when classes were renamed.
     pub fn names(&self) -> Option<&Names> {
         self.renamed.as_ref()
+    }
+
+    /// The first class to keep that the dump does not have, and a class with a similar name.
+    pub fn unknown_class(&self) -> Option<(&str, Option<&str>)> {
+        let mut known: Vec<&str> = self.classes.values().map(String::as_str).collect();
+        known.sort_unstable();
+        let is_known = |pattern: &&String| known.iter().any(|name| matches(pattern, name));
+        let unknown = self.keep.iter().find(|pattern| !is_known(pattern))?;
+        Some((unknown, nearest_qualified(unknown, &known)))
     }
 
     /// Number of heap dumps in the file.
