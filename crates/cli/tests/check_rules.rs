@@ -107,6 +107,24 @@ fn a_limit_adds_to_the_baseline() {
     }
 }
 
+/// What a rule found, by figure, in a run that ends with this code.
+fn found(folder: &std::path::Path, rule: &str, code: i32) -> serde_json::Value {
+    fs::write(folder.join("rules.toml"), rule).expect("the rules");
+    let args = ["check", "a.hprof", "--rules", "rules.toml", "--json"];
+    let answer: serde_json::Value = serde_json::from_str(&run(folder, &args, code)).expect("JSON");
+    answer["checks"][0]["found"].clone()
+}
+
+#[test]
+fn a_class_without_instances_retains_what_its_static_fields_hold() {
+    let dir = folder();
+    let owner = "[[rule]]\nclass = 'shop.Owner'\n";
+    let retained = found(dir.path(), &format!("{owner}retained = '10k'\n"), 1);
+    assert!(retained.as_u64() > Some(20_000), "{retained}");
+    assert_eq!(found(dir.path(), &format!("{owner}count = 0\n"), 0), 0);
+    assert_eq!(found(dir.path(), &format!("{owner}shallow = 0\n"), 0), 0);
+}
+
 /// Such a rule always passes: no limit is checked.
 #[test]
 fn a_rule_about_a_class_that_does_not_exist_is_noted() {

@@ -2,7 +2,7 @@
 //! rules hold; the caller makes an exit code of it.
 //!
 //! Classes are counted by name, all loaders together, reachable objects only. Retained sizes of
-//! classes are those of the histogram (top-ancestor rule). Leak signatures are made of classes and
+//! classes are those of the histogram (top-ancestor rule), which include the class objects. Leak signatures are made of classes and
 //! fields on the way to the accumulation point, not of addresses, so that they survive a restart.
 
 use crate::compare::identity::{signature, stable_name};
@@ -10,7 +10,7 @@ use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
 use crate::paths::chain::Step;
 use crate::sets::similar::nearest_qualified;
 use crate::toml_error::one_line;
-use heap_graph::{Control, Heap, HeapError, ObjectKind};
+use heap_graph::{ClassInfo, Control, Heap, HeapError, ObjectKind};
 use hprof::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,9 +66,11 @@ impl Baseline {
     }
 }
 
+/// The classes that have reachable objects, or a class object that retains what its static fields hold.
 fn classes(heap: &Heap) -> BTreeMap<String, ClassCounts> {
     let mut sums: BTreeMap<String, ClassCounts> = BTreeMap::new();
-    for info in heap.classes().iter().filter(|c| c.reachable_objects > 0) {
+    let is_counted = |c: &&ClassInfo| c.reachable_objects > 0 || c.retained.0 > 0;
+    for info in heap.classes().iter().filter(is_counted) {
         let sum = sums.entry(stable_name(&info.name)).or_default();
         sum[0] += info.reachable_objects;
         sum[1] += info.reachable_shallow.0;
