@@ -125,6 +125,74 @@ fn a_class_without_instances_retains_what_its_static_fields_hold() {
     assert_eq!(found(dir.path(), &format!("{owner}shallow = 0\n"), 0), 0);
 }
 
+#[test]
+fn classes_of_a_pattern_retain_each_object_once() {
+    let dir = folder();
+    let at = dir.path();
+    let retained = |class: &str| {
+        let rule = format!("[[rule]]\nclass = '{class}'\nretained = '9G'\n");
+        found(at, &rule, 0)
+    };
+    // The class object of the owner holds all items.
+    assert_eq!(retained("shop.*"), retained("shop.Owner"));
+    let heap = found(at, "[[rule]]\nretained = '9G'\n", 0);
+    assert_eq!(retained("*"), heap);
+
+    // Two classes with one name, as two loaders define them, of which one holds the other.
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let mut held = heap.primitive_array(Elements::Byte(vec![1; 1000]));
+    for _ in 0..2 {
+        let node = heap.class("shop.Node", object, &[("data", Type::Object)]);
+        held = heap.instance(node, &[Value::Object(held)]);
+    }
+    let owner = heap.class("shop.Owner", object, &[("node", Type::Object)]);
+    let owner = heap.instance(owner, &[Value::Object(held)]);
+    heap.root(Root::JniGlobal { reference: 1 }, owner);
+    fs::write(at.join("a.hprof"), heap.bytes()).expect("the dump");
+    for class in ["shop.Node", "shop.*"] {
+        let bytes = retained(class).as_u64().expect("bytes");
+        assert!((1000..2000).contains(&bytes), "{class}: {bytes}");
+    }
+}
+
+#[test]
+fn a_baseline_has_what_the_patterns_of_its_rules_retain() {
+    let dir = folder();
+    let at = dir.path();
+    let rules = |growth: &str| {
+        let rules = format!("[[rule]]\nclass = 'shop.*'\nretained = '{growth}'\n");
+        fs::write(at.join("rules.toml"), rules).expect("the rules");
+    };
+    let write = [
+        "check",
+        "a.hprof",
+        "--write-baseline",
+        "base.json",
+        "--force",
+    ];
+    let check = [
+        "check",
+        "b.hprof",
+        "--baseline",
+        "base.json",
+        "--rules",
+        "rules.toml",
+    ];
+    rules("+1k");
+    run(at, &write, 0);
+    let printed = refused(at, &check);
+    assert!(
+        printed.contains("shop.* retain together") && printed.contains("write it again"),
+        "{printed}"
+    );
+    run(at, &[&write[..], &["--rules", "rules.toml"]].concat(), 0);
+    run(at, &check, 1);
+    // 30 items of about a thousand bytes, and 60 small objects.
+    rules("+40k");
+    run(at, &check, 0);
+}
+
 /// Such a rule always passes: no limit is checked.
 #[test]
 fn a_rule_about_a_class_that_does_not_exist_is_noted() {

@@ -8,7 +8,8 @@ use crate::output_file::write_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use heap_analysis::compare::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
+use heap_analysis::compare::baseline::{BASELINE, Baseline};
+use heap_analysis::compare::check::{Check, RuleError, Rules, check};
 use heap_graph::Heap;
 use hprof::{Header, HeaderError};
 use report::{Provenance, check as forms, json, markdown, say, sheet, terminal};
@@ -143,11 +144,12 @@ impl Args {
             return Err(Usage(what.to_owned()).into());
         }
         session.refuse_unreachable("check")?;
-        let (rules, baseline) = (self.rules()?, self.baseline()?);
+        let (rules, mut baseline) = (self.rules()?, self.baseline()?);
         let heap = session.open(&self.dump.file)?;
         if let Some(path) = &self.write_baseline {
+            let written = session.with_control(|c| Baseline::of(&heap, &rules, c))?;
             let mut out = Vec::new();
-            json::write_value(&mut out, &session.with_control(|c| Baseline::of(&heap, c))?)?;
+            json::write_value(&mut out, &written)?;
             write_file(
                 path,
                 session.global.force,
@@ -160,6 +162,8 @@ impl Args {
             if self.rules.is_none() && self.baseline.is_none() {
                 return Ok(session.finish(&Provenance::of(heap.summary())));
             }
+            // Rules that compare with a baseline can be written with their first one.
+            baseline.get_or_insert(written);
         }
         let verdict = match session.with_control(|c| check(&heap, &rules, baseline.as_ref(), c)) {
             Err(RuleError::Heap(error)) => return Err(error.into()),

@@ -1,129 +1,16 @@
 //! A gate for builds: rules about one dump, and a baseline of an earlier one. The answer says which
 //! rules hold; the caller makes an exit code of it.
-//!
-//! Classes are counted by name, all loaders together, reachable objects only. Retained sizes of
-//! classes are those of the histogram (top-ancestor rule), which include the class objects. Leak signatures are made of classes and
-//! fields on the way to the accumulation point, not of addresses, so that they survive a restart.
 
-use crate::compare::identity::{signature, stable_name};
-use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
-use crate::paths::chain::Step;
+use crate::compare::baseline::{Baseline, known};
+use crate::compare::identity::stable_name;
+use crate::leaks::{LeakOptions, Leaks, find};
 use crate::sets::similar::nearest_qualified;
 use crate::toml_error::one_line;
-use heap_graph::{ClassInfo, Control, Heap, HeapError, ObjectKind};
+use heap_graph::{Control, Heap, HeapError};
 use hprof::Bytes;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use thiserror::Error;
-
-/// A leak suspect in a baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KnownLeak {
-    /// Identifies the suspect in other dumps of the program: the classes and fields on the path to its accumulation
-    /// point.
-    pub signature: String,
-    /// A readable description.
-    pub title: String,
-    /// Its retained size.
-    pub retained: u64,
-}
-
-/// One class of a baseline: number of objects, shallow size and retained size.
-pub type ClassCounts = [u64; 3];
-
-/// What later dumps are compared with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Baseline {
-    /// The name of this form, `tenure.baseline/2`.
-    pub schema: String,
-    /// Number of reachable objects.
-    pub objects: u64,
-    /// Sum of their shallow sizes.
-    pub shallow: u64,
-    /// By class name: number of reachable objects, their shallow size and their retained size.
-    pub classes: BTreeMap<String, ClassCounts>,
-    /// The leak suspects.
-    pub leaks: Vec<KnownLeak>,
-}
-
-/// The name of the baseline's form.
-pub const BASELINE: &str = "tenure.baseline/2";
-
-impl Baseline {
-    /// Makes a baseline of a heap.
-    ///
-    /// # Errors
-    /// [`HeapError::Cancelled`] soon after the control cancels.
-    pub fn of(heap: &Heap, control: &Control<'_>) -> Result<Baseline, HeapError> {
-        let leaks = find(heap, &LeakOptions::default(), control)?;
-        Ok(Baseline {
-            schema: BASELINE.to_owned(),
-            objects: heap.summary().reachable_objects,
-            shallow: heap.summary().reachable_shallow.0,
-            classes: classes(heap),
-            leaks: leaks.suspects.iter().map(known).collect(),
-        })
-    }
-}
-
-/// The classes that have reachable objects, or a class object that retains what its static fields hold.
-fn classes(heap: &Heap) -> BTreeMap<String, ClassCounts> {
-    let mut sums: BTreeMap<String, ClassCounts> = BTreeMap::new();
-    let is_counted = |c: &&ClassInfo| c.reachable_objects > 0 || c.retained.0 > 0;
-    for info in heap.classes().iter().filter(is_counted) {
-        let sum = sums.entry(stable_name(&info.name)).or_default();
-        sum[0] += info.reachable_objects;
-        sum[1] += info.reachable_shallow.0;
-        sum[2] += info.retained.0;
-    }
-    sums
-}
-
-fn known(suspect: &Suspect) -> KnownLeak {
-    let subject = match (&suspect.kind, &suspect.value) {
-        (SuspectKind::Object, Some(of)) if suspect.class == "java.lang.Class" => {
-            format!("class {}", stable_name(of))
-        }
-        _ => stable_name(&suspect.class),
-    };
-    let mut words = vec![format!("{:?}", suspect.kind), subject.clone()];
-    words.extend(path_words(&suspect.path));
-    let point = suspect.accumulation_point.as_ref();
-    let piled = point.and_then(|p| p.of_class.as_ref());
-    let mut title = subject;
-    if let Some(holder) = &suspect.holder {
-        title.push_str(&format!(" by {holder}"));
-    }
-    if let Some(piled) = piled {
-        title.push_str(&format!(", full of {}", stable_name(&piled.class)));
-    }
-    KnownLeak {
-        signature: signature(words.iter().map(String::as_str)),
-        title,
-        retained: suspect.retained.0,
-    }
-}
-
-/// The classes and fields of a path. What accumulates at its end is no part of it, because it
-/// depends on amounts; and so does the depth in a list or tree, so of nodes of one class in a row
-/// only the last counts.
-fn path_words(path: &[Step]) -> Vec<String> {
-    let mut words = Vec::new();
-    for (n, step) in path.iter().enumerate() {
-        let object = &step.object;
-        let next = path.get(n + 1).map(|next| &next.object.class);
-        if object.kind == ObjectKind::Instance && next == Some(&object.class) {
-            continue;
-        }
-        words.push(match (object.kind, &object.value) {
-            (ObjectKind::Class, Some(of)) => format!("class {}", stable_name(of)),
-            _ => stable_name(&object.class),
-        });
-        let field = step.field.as_deref().unwrap_or("");
-        words.push(if field.starts_with('[') { "[]" } else { field }.to_owned());
-    }
-    words
-}
 
 /// A limit: a number, or how much more than the baseline (`"+10%"`, `"+1M"`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -213,8 +100,8 @@ impl Limit {
 pub struct Rule {
     /// What reports call it.
     pub name: Option<String>,
-    /// A class, `*` stands for any characters; without it the rule is about the whole heap. All
-    /// classes it names are added up.
+    /// A class, `*` stands for any characters; without it the rule is about the whole heap. The
+    /// limits are for all classes that it names together.
     pub class: Option<String>,
     /// Objects.
     pub count: Option<Limit>,
@@ -293,6 +180,17 @@ pub enum RuleError {
     NoBaseline {
         /// Which rule.
         what: String,
+    },
+    /// The baseline was written without this pattern.
+    #[error(
+        "{what} compares what the classes of {pattern} retain together, which the baseline does \
+         not have: write it again with these rules"
+    )]
+    NoPattern {
+        /// Which rule.
+        what: String,
+        /// Its pattern.
+        pattern: String,
     },
     /// The heap could not be read.
     #[error(transparent)]
@@ -401,7 +299,8 @@ pub fn check(
     control: &Control<'_>,
 ) -> Result<Check, RuleError> {
     let mut checks = Vec::new();
-    let now = classes(heap);
+    let leaks = find(heap, &LeakOptions::default(), control)?;
+    let now = Baseline::with(heap, rules, &leaks);
     let known = heap.classes().iter().map(|class| stable_name(&class.name));
     let known: BTreeSet<String> = known.collect();
     for (n, rule) in rules.rules.iter().enumerate() {
@@ -410,8 +309,8 @@ pub fn check(
             .class
             .as_deref()
             .and_then(|class| missing(&known, class));
-        let found = sums(rule, &now, heap_sums(heap));
-        let before = baseline.map(|b| sums(rule, &b.classes, [b.objects, b.shallow, b.shallow]));
+        let found = now.sums(rule.class.as_deref());
+        let before = baseline.map(|b| b.sums(rule.class.as_deref()));
         let limits = [
             ("count", &rule.count),
             ("shallow", &rule.shallow),
@@ -419,19 +318,26 @@ pub fn check(
         ];
         for (k, (what, limit)) in limits.into_iter().enumerate() {
             let Some(limit) = limit else { continue };
-            let before = before.map(|b| b[k]);
-            let known = |before: Option<u64>| {
-                before.ok_or_else(|| RuleError::NoBaseline { what: name.clone() })
+            let before = before.and_then(|b| b[k]);
+            let known = || {
+                before.ok_or_else(|| match baseline {
+                    None => RuleError::NoBaseline { what: name.clone() },
+                    Some(_) => RuleError::NoPattern {
+                        what: name.clone(),
+                        pattern: subject.to_owned(),
+                    },
+                })
             };
             let most = match limit.bound(&name)? {
                 Bound::Most(most) => most,
-                Bound::More(more) => known(before)?.saturating_add(more),
+                Bound::More(more) => known()?.saturating_add(more),
                 Bound::Growth(millionths) => {
-                    let most = u128::from(known(before)?) * millionths / (100 * PERCENT);
+                    let most = u128::from(known()?) * millionths / (100 * PERCENT);
                     u64::try_from(most).unwrap_or(u64::MAX)
                 }
             };
-            let mut checked = limited(&name, subject, what, found[k], most, before);
+            let found = found[k].unwrap_or_default();
+            let mut checked = limited(&name, subject, what, found, most, before);
             if let Some(note) = &missing {
                 checked.no_class = true;
                 checked.message += note;
@@ -439,7 +345,6 @@ pub fn check(
             checks.push(checked);
         }
     }
-    let leaks = find(heap, &LeakOptions::default(), control)?;
     check_leaks(&mut checks, &leaks, &rules.leaks, baseline)?;
     let failed = checks.iter().filter(|c| !c.passed).count() as u64;
     Ok(Check {
@@ -463,29 +368,6 @@ fn missing(known: &BTreeSet<String>, pattern: &str) -> Option<String> {
         "; the dump has no such class{}",
         hint.unwrap_or_default()
     ))
-}
-
-fn heap_sums(heap: &Heap) -> ClassCounts {
-    let summary = heap.summary();
-    let bytes = summary.reachable_shallow.0;
-    [summary.reachable_objects, bytes, bytes]
-}
-
-fn sums(rule: &Rule, classes: &BTreeMap<String, ClassCounts>, whole: ClassCounts) -> ClassCounts {
-    let Some(pattern) = &rule.class else {
-        return whole;
-    };
-    let mut sum = [0; 3];
-    for counts in classes
-        .iter()
-        .filter(|(name, _)| matches(pattern, name))
-        .map(|c| c.1)
-    {
-        for (all, one) in sum.iter_mut().zip(counts) {
-            *all += one;
-        }
-    }
-    sum
 }
 
 /// Does a name fit a pattern in which `*` stands for any characters?
