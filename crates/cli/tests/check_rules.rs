@@ -193,6 +193,31 @@ fn a_baseline_has_what_the_patterns_of_its_rules_retain() {
     run(at, &check, 0);
 }
 
+#[test]
+fn a_baseline_is_compared_only_with_sizes_of_the_same_options() {
+    let dir = folder();
+    let at = dir.path();
+    let write = ["check", "a.hprof", "--write-baseline", "base.json"];
+    run(at, &write, 0);
+    let check = ["check", "a.hprof", "--baseline", "base.json"];
+    run(at, &check, 0);
+    for option in ["--layout mat", "--layout plain", "--strength strong"] {
+        let words: Vec<&str> = option.split(' ').collect();
+        let printed = refused(at, &[&check[..], &words].concat());
+        let said = format!("the baseline was written with another {}", words[0]);
+        assert!(printed.contains(&said), "{printed}");
+    }
+    // Baselines of earlier versions have neither.
+    let text = fs::read_to_string(at.join("base.json")).expect("the baseline");
+    let mut base: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for field in ["layout", "strength"] {
+        let fields = base.as_object_mut().expect("fields");
+        assert!(fields.remove(field).is_some(), "{field}");
+    }
+    fs::write(at.join("base.json"), base.to_string()).expect("the baseline");
+    run(at, &[&check[..], &["--strength", "strong"]].concat(), 0);
+}
+
 /// Such a rule always passes: no limit is checked.
 #[test]
 fn a_rule_about_a_class_that_does_not_exist_is_noted() {

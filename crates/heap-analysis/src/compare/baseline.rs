@@ -11,7 +11,7 @@ use crate::paths::chain::Step;
 use crate::sets::members::retained_in;
 use crate::sets::selection::Selection;
 use crate::tables::group::owner_class;
-use heap_graph::{Columns, Control, Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{Columns, Control, Heap, HeapError, LayoutModel, ObjIdx, ObjectKind, Strength};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,6 +35,12 @@ pub type ClassCounts = [u64; 3];
 pub struct Baseline {
     /// The name of this form, `tenure.baseline/2`.
     pub schema: String,
+    /// How sizes were computed; absent in baselines of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<LayoutModel>,
+    /// Which references count; absent in baselines of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strength: Option<Strength>,
     /// Number of reachable objects.
     pub objects: u64,
     /// Sum of their shallow sizes.
@@ -67,13 +73,27 @@ impl Baseline {
         let rules = rules.rules.iter().filter(|rule| rule.retained.is_some());
         let patterns = rules.filter_map(|rule| rule.class.as_deref());
         let (classes, patterns) = retained_by_name(heap, patterns.filter(|p| p.contains('*')));
+        let summary = heap.summary();
         Baseline {
             schema: BASELINE.to_owned(),
-            objects: heap.summary().reachable_objects,
-            shallow: heap.summary().reachable_shallow.0,
+            layout: Some(summary.layout.model),
+            strength: Some(summary.strength),
+            objects: summary.reachable_objects,
+            shallow: summary.reachable_shallow.0,
             classes,
             patterns,
             leaks: leaks.suspects.iter().map(known).collect(),
+        }
+    }
+
+    /// The option by which the sizes of a heap differ from those of this baseline.
+    pub(crate) fn other_option(&self, heap: &Heap) -> Option<&'static str> {
+        let summary = heap.summary();
+        let layout = self.layout.is_some_and(|l| l != summary.layout.model);
+        let strength = self.strength.is_some_and(|s| s != summary.strength);
+        match layout {
+            true => Some("--layout"),
+            false => strength.then_some("--strength"),
         }
     }
 

@@ -181,6 +181,11 @@ pub enum RuleError {
         /// Which rule.
         what: String,
     },
+    /// The baseline was written with another size model or strength of references.
+    #[error(
+        "the baseline was written with another {0}: give the same one, or write the baseline again"
+    )]
+    OtherOption(&'static str),
     /// The baseline was written without this pattern.
     #[error(
         "{what} compares what the classes of {pattern} retain together, which the baseline does \
@@ -290,7 +295,7 @@ pub struct Check {
 /// Applies rules to a heap.
 ///
 /// # Errors
-/// A rule that is none, or that a baseline is missing for; [`HeapError::Cancelled`] soon after the
+/// A rule that is none, or that a baseline is missing for; a baseline with another layout or strength; [`HeapError::Cancelled`] soon after the
 /// control cancels.
 pub fn check(
     heap: &Heap,
@@ -298,6 +303,9 @@ pub fn check(
     baseline: Option<&Baseline>,
     control: &Control<'_>,
 ) -> Result<Check, RuleError> {
+    if let Some(option) = baseline.and_then(|b| b.other_option(heap)) {
+        return Err(RuleError::OtherOption(option));
+    }
     let mut checks = Vec::new();
     let leaks = find(heap, &LeakOptions::default(), control)?;
     let now = Baseline::with(heap, rules, &leaks);
