@@ -218,6 +218,30 @@ fn a_baseline_is_compared_only_with_sizes_of_the_same_options() {
     run(at, &[&check[..], &["--strength", "strong"]].concat(), 0);
 }
 
+#[test]
+fn growth_without_a_baseline_or_beside_rules_is_refused() {
+    let dir = folder();
+    let at = dir.path();
+    run(
+        at,
+        &["check", "a.hprof", "--write-baseline", "base.json"],
+        0,
+    );
+    fs::write(at.join("rules.toml"), "[[rule]]\ncount = 5\n").expect("the rules");
+    for more in [
+        &["--rules", "rules.toml"][..],
+        &["--rules", "rules.toml", "--baseline", "base.json"],
+        &["--write-baseline", "other.json"],
+    ] {
+        let args = [&["check", "a.hprof", "--max-growth", "0"], more].concat();
+        let printed = refused(at, &args);
+        assert!(printed.contains("--max-growth"), "{printed}");
+    }
+    assert!(!at.join("other.json").exists());
+    let args = ["check", "b.hprof", "--baseline", "base.json"];
+    run(at, &[&args[..], &["--max-growth", "400"]].concat(), 0);
+}
+
 /// Such a rule always passes: no limit is checked.
 #[test]
 fn a_rule_about_a_class_that_does_not_exist_is_noted() {

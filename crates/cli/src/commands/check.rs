@@ -34,9 +34,9 @@ pub struct Args {
     /// Write the baseline of this dump
     #[arg(long, value_name = "JSON", value_hint = clap::ValueHint::FilePath)]
     write_baseline: Option<PathBuf>,
-    /// Percent that the heap may be larger than the baseline's, without --rules
-    #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
-    max_growth: f64,
+    /// Percent that the heap may be larger than the baseline's, without --rules [default: 20]
+    #[arg(long, value_name = "PERCENT")]
+    max_growth: Option<f64>,
     /// Output format [default: that of the extension of --output (.json .xml .sarif .md), otherwise text]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -96,7 +96,7 @@ impl Args {
     fn rules(&self) -> Result<Rules> {
         let Some(path) = &self.rules else {
             return Ok(match self.baseline {
-                Some(_) => Rules::against_baseline(self.max_growth),
+                Some(_) => Rules::against_baseline(self.max_growth.unwrap_or(20.0)),
                 None => Rules::default(),
             });
         };
@@ -141,6 +141,10 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         if self.rules.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
             let what = "nothing to check: give --rules, --baseline or --write-baseline";
+            return Err(Usage(what.to_owned()).into());
+        }
+        if self.max_growth.is_some() && (self.rules.is_some() || self.baseline.is_none()) {
+            let what = "--max-growth needs --baseline and no --rules; a rule has limits such as shallow = \"+10%\"";
             return Err(Usage(what.to_owned()).into());
         }
         session.refuse_unreachable("check")?;
