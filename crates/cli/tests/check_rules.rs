@@ -204,8 +204,8 @@ fn a_baseline_is_compared_only_with_sizes_of_the_same_options() {
     for option in ["--layout mat", "--layout plain", "--strength strong"] {
         let words: Vec<&str> = option.split(' ').collect();
         let printed = refused(at, &[&check[..], &words].concat());
-        let said = format!("the baseline was written with another {}", words[0]);
-        assert!(printed.contains(&said), "{printed}");
+        let message = format!("the baseline was written with another {}", words[0]);
+        assert!(printed.contains(&message), "{printed}");
     }
     // Baselines of earlier versions have neither.
     let text = fs::read_to_string(at.join("base.json")).expect("the baseline");

@@ -62,7 +62,7 @@ fn a_chain_accumulates_in_its_first_node() {
 fn is_known(before: &Heap, after: &Heap) -> bool {
     let quiet = Control::quiet();
     let rules = Rules::against_baseline(1000.0);
-    let baseline = Baseline::of(before, &rules, &quiet).unwrap();
+    let baseline = Baseline::of(before, &rules.patterns(), &quiet).unwrap();
     check(after, &rules, Some(&baseline), &quiet)
         .unwrap()
         .passed

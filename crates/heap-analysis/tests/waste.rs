@@ -482,8 +482,7 @@ fn a_copy_counts_once_for_each_field_that_holds_it() {
     let array = b.object_array(refs, &[strings[1]; 2]);
     b.root(Root::JniGlobal { reference: 1 }, array);
     let heap = open(&b);
-    let options = WasteOptions::default();
-    let found = waste(&heap, &options, &Control::quiet()).unwrap();
+    let found = waste(&heap, &WasteOptions::default(), &Control::quiet()).unwrap();
     let wasted = found.strings.wasted.0;
     assert!(wasted > 400 && kind(&found, "duplicate_strings") == (1, wasted));
     let mut holders: Vec<_> = found

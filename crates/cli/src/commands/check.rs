@@ -151,7 +151,7 @@ impl Args {
         let (rules, mut baseline) = (self.rules()?, self.baseline()?);
         let heap = session.open(&self.dump.file)?;
         if let Some(path) = &self.write_baseline {
-            let written = session.with_control(|c| Baseline::of(&heap, &rules, c))?;
+            let written = session.with_control(|c| Baseline::of(&heap, &rules.patterns(), c))?;
             let mut out = Vec::new();
             json::write_value(&mut out, &written)?;
             write_file(

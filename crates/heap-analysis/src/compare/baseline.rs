@@ -4,8 +4,7 @@
 //! the classes together, and of their class objects, which hold the static fields. Leak signatures are made of classes
 //! and fields on the way to the accumulation point, not of addresses, so that they survive a restart.
 
-use crate::compare::check::{Rules, matches};
-use crate::compare::identity::{signature, stable_name};
+use crate::compare::identity::{matches, signature, stable_name};
 use crate::leaks::{LeakOptions, Leaks, Suspect, SuspectKind, find};
 use crate::paths::chain::Step;
 use crate::sets::members::retained_in;
@@ -59,20 +58,22 @@ pub struct Baseline {
 pub const BASELINE: &str = "tenure.baseline/2";
 
 impl Baseline {
-    /// Makes a baseline of a heap for these rules.
+    /// Makes a baseline of a heap, with what the classes of each of these patterns retain together.
     ///
     /// # Errors
     /// [`HeapError::Cancelled`] soon after the control cancels.
-    pub fn of(heap: &Heap, rules: &Rules, control: &Control<'_>) -> Result<Baseline, HeapError> {
+    pub fn of(
+        heap: &Heap,
+        patterns: &[&str],
+        control: &Control<'_>,
+    ) -> Result<Baseline, HeapError> {
         let leaks = find(heap, &LeakOptions::default(), control)?;
-        Ok(Baseline::with(heap, rules, &leaks))
+        Ok(Baseline::with(heap, patterns, &leaks))
     }
 
     /// A baseline with the suspects that were found.
-    pub(crate) fn with(heap: &Heap, rules: &Rules, leaks: &Leaks) -> Baseline {
-        let rules = rules.rules.iter().filter(|rule| rule.retained.is_some());
-        let patterns = rules.filter_map(|rule| rule.class.as_deref());
-        let (classes, patterns) = retained_by_name(heap, patterns.filter(|p| p.contains('*')));
+    pub(crate) fn with(heap: &Heap, patterns: &[&str], leaks: &Leaks) -> Baseline {
+        let (classes, patterns) = retained_by_name(heap, patterns);
         let summary = heap.summary();
         Baseline {
             schema: BASELINE.to_owned(),
@@ -119,9 +120,9 @@ impl Baseline {
 
 /// The classes that have reachable objects, or a class object that retains what its static fields hold, and what the
 /// classes of each pattern retain together.
-fn retained_by_name<'p>(
+fn retained_by_name(
     heap: &Heap,
-    patterns: impl Iterator<Item = &'p str>,
+    patterns: &[&str],
 ) -> (BTreeMap<String, ClassCounts>, BTreeMap<String, u64>) {
     let mut classes: BTreeMap<String, ClassCounts> = BTreeMap::new();
     let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -136,7 +137,8 @@ fn retained_by_name<'p>(
         sum[2] += info.retained.0;
         numbers.entry(name).or_default().push(number);
     }
-    let mut patterns: BTreeMap<String, u64> = patterns.map(|p| (p.to_owned(), 0)).collect();
+    let mut patterns: BTreeMap<String, u64> =
+        patterns.iter().map(|p| ((*p).to_owned(), 0)).collect();
     // The groups of each class whose retained size the index does not have.
     let mut of_class = vec![Vec::new(); heap.classes().len()];
     let shared = numbers.iter().filter(|(_, numbers)| numbers.len() > 1);

@@ -6,7 +6,6 @@
 //! one walk over the contents.
 
 use crate::compare::baseline::Baseline;
-use crate::compare::check::Rules;
 use crate::compare::identity::stable_name;
 use crate::tables::group::{GroupBy, loader_name, trace_frames};
 use crate::tables::histogram::{HistogramOptions, SortBy, histogram};
@@ -127,7 +126,7 @@ pub fn aggregates(
             ("damaged", one(u64::from(summary.diagnostics.any_damage()))),
         ],
     );
-    let base = Baseline::of(heap, &Rules::default(), control)?;
+    let base = Baseline::of(heap, &[], control)?;
     let leaks = table(
         heap,
         origin,
