@@ -125,6 +125,141 @@ fn a_limit_adds_to_the_baseline() {
     }
 }
 
+/// What a rule found, by figure, in a run that ends with this code.
+fn found(folder: &std::path::Path, rule: &str, code: i32) -> serde_json::Value {
+    fs::write(folder.join("rules.toml"), rule).expect("the rules");
+    let args = ["check", "a.hprof", "--rules", "rules.toml", "--json"];
+    let answer: serde_json::Value = serde_json::from_str(&run(folder, &args, code)).expect("JSON");
+    answer["checks"][0]["found"].clone()
+}
+
+#[test]
+fn a_class_without_instances_retains_what_its_static_fields_hold() {
+    let dir = folder();
+    let owner = "[[rule]]\nclass = 'shop.Owner'\n";
+    let retained = found(dir.path(), &format!("{owner}retained = '10k'\n"), 1);
+    assert!(retained.as_u64() > Some(20_000), "{retained}");
+    assert_eq!(found(dir.path(), &format!("{owner}count = 0\n"), 0), 0);
+    assert_eq!(found(dir.path(), &format!("{owner}shallow = 0\n"), 0), 0);
+}
+
+#[test]
+fn classes_of_a_pattern_retain_each_object_once() {
+    let dir = folder();
+    let at = dir.path();
+    let retained = |class: &str| {
+        let rule = format!("[[rule]]\nclass = '{class}'\nretained = '9G'\n");
+        found(at, &rule, 0)
+    };
+    // The class object of the owner holds all items.
+    assert_eq!(retained("shop.*"), retained("shop.Owner"));
+    let heap = found(at, "[[rule]]\nretained = '9G'\n", 0);
+    assert_eq!(retained("*"), heap);
+
+    // Two classes with one name, as two loaders define them, of which one holds the other.
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let mut held = heap.primitive_array(Elements::Byte(vec![1; 1000]));
+    for _ in 0..2 {
+        let node = heap.class("shop.Node", object, &[("data", Type::Object)]);
+        held = heap.instance(node, &[Value::Object(held)]);
+    }
+    let owner = heap.class("shop.Owner", object, &[("node", Type::Object)]);
+    let owner = heap.instance(owner, &[Value::Object(held)]);
+    heap.root(Root::JniGlobal { reference: 1 }, owner);
+    fs::write(at.join("a.hprof"), heap.bytes()).expect("the dump");
+    for class in ["shop.Node", "shop.*"] {
+        let bytes = retained(class).as_u64().expect("bytes");
+        assert!((1000..2000).contains(&bytes), "{class}: {bytes}");
+    }
+}
+
+#[test]
+fn a_baseline_has_what_the_patterns_of_its_rules_retain() {
+    let dir = folder();
+    let at = dir.path();
+    let rules = |growth: &str| {
+        let rules = format!("[[rule]]\nclass = 'shop.*'\nretained = '{growth}'\n");
+        fs::write(at.join("rules.toml"), rules).expect("the rules");
+    };
+    let write = [
+        "check",
+        "a.hprof",
+        "--write-baseline",
+        "base.json",
+        "--force",
+    ];
+    let check = [
+        "check",
+        "b.hprof",
+        "--baseline",
+        "base.json",
+        "--rules",
+        "rules.toml",
+    ];
+    rules("+1k");
+    run(at, &write, 0);
+    let printed = refused(at, &check);
+    assert!(
+        printed.contains("shop.* retain together") && printed.contains("write it again"),
+        "{printed}"
+    );
+    run(at, &[&write[..], &["--rules", "rules.toml"]].concat(), 0);
+    run(at, &check, 1);
+    // 30 items of about a thousand bytes, and 60 small objects.
+    rules("+40k");
+    run(at, &check, 0);
+}
+
+#[test]
+fn a_baseline_is_compared_only_with_sizes_of_the_same_options() {
+    let dir = folder();
+    let at = dir.path();
+    let write = ["check", "a.hprof", "--write-baseline", "base.json"];
+    run(at, &write, 0);
+    let check = ["check", "a.hprof", "--baseline", "base.json"];
+    run(at, &check, 0);
+    for option in ["--layout mat", "--layout plain", "--strength strong"] {
+        let words: Vec<&str> = option.split(' ').collect();
+        let printed = refused(at, &[&check[..], &words].concat());
+        let message = format!("the baseline was written with another {}", words[0]);
+        assert!(printed.contains(&message), "{printed}");
+    }
+    // Baselines of earlier versions have neither.
+    let text = fs::read_to_string(at.join("base.json")).expect("the baseline");
+    let mut base: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for field in ["layout", "strength"] {
+        let fields = base.as_object_mut().expect("fields");
+        assert!(fields.remove(field).is_some(), "{field}");
+    }
+    fs::write(at.join("base.json"), base.to_string()).expect("the baseline");
+    run(at, &[&check[..], &["--strength", "strong"]].concat(), 0);
+}
+
+#[test]
+fn growth_without_a_baseline_or_beside_rules_is_refused() {
+    let dir = folder();
+    let at = dir.path();
+    run(
+        at,
+        &["check", "a.hprof", "--write-baseline", "base.json"],
+        0,
+    );
+    fs::write(at.join("rules.toml"), "[[rule]]\ncount = 5\n").expect("the rules");
+    for more in [
+        &["--rules", "rules.toml"][..],
+        &["--rules", "rules.toml", "--baseline", "base.json"],
+        &["--write-baseline", "other.json"],
+    ] {
+        let args = [&["check", "a.hprof", "--max-growth", "0"], more].concat();
+        let printed = refused(at, &args);
+        assert!(printed.contains("--max-growth"), "{printed}");
+    }
+    assert!(!at.join("other.json").exists());
+    let args = ["check", "b.hprof", "--baseline", "base.json"];
+    run(at, &[&args[..], &["--max-growth", "400"]].concat(), 0);
+}
+
 /// Such a rule always passes: no limit is checked.
 #[test]
 fn a_rule_about_a_class_that_does_not_exist_is_noted() {

@@ -1,7 +1,8 @@
 //! Leak suspects in trees and lists, and signatures that survive what grows and changes.
 
 use crate::program::Program;
-use heap_analysis::compare::check::{Baseline, Rules, check};
+use heap_analysis::compare::baseline::Baseline;
+use heap_analysis::compare::check::{Rules, check};
 use heap_analysis::leaks::{LeakOptions, find};
 use heap_graph::{Control, Heap};
 
@@ -60,8 +61,8 @@ fn a_chain_accumulates_in_its_first_node() {
 
 fn is_known(before: &Heap, after: &Heap) -> bool {
     let quiet = Control::quiet();
-    let baseline = Baseline::of(before, &quiet).unwrap();
     let rules = Rules::against_baseline(1000.0);
+    let baseline = Baseline::of(before, &rules.patterns(), &quiet).unwrap();
     check(after, &rules, Some(&baseline), &quiet)
         .unwrap()
         .passed

@@ -462,6 +462,43 @@ proptest! {
     }
 }
 
+/// 500 records that all refer to one of two equal strings, in two fields, and an array that refers to it twice.
+#[test]
+fn a_copy_counts_once_for_each_field_that_holds_it() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let refs = b.object_array_class();
+    let strings = [0, 1].map(|_| b.string(&"text".repeat(100)));
+    b.root(Root::JniGlobal { reference: 1 }, strings[0]);
+    let fields = [("city", Type::Object), ("home", Type::Object)];
+    // Two loaders define the class.
+    for _ in 0..2 {
+        let record = b.class("Record", object, &fields);
+        for _ in 0..250 {
+            let one = b.instance(record, &[Value::Object(strings[1]); 2]);
+            b.root(Root::JniGlobal { reference: 1 }, one);
+        }
+    }
+    let array = b.object_array(refs, &[strings[1]; 2]);
+    b.root(Root::JniGlobal { reference: 1 }, array);
+    let heap = open(&b);
+    let found = waste(&heap, &WasteOptions::default(), &Control::quiet()).unwrap();
+    let wasted = found.strings.wasted.0;
+    assert!(wasted > 400 && kind(&found, "duplicate_strings") == (1, wasted));
+    let mut holders: Vec<_> = found
+        .holders
+        .iter()
+        .map(|h| (&*h.field, h.count, h.bytes.0))
+        .collect();
+    holders.sort_unstable();
+    let want = [
+        ("Record.city", 500, wasted),
+        ("Record.home", 500, wasted),
+        ("java.lang.Object[]", 2, wasted),
+    ];
+    assert_eq!(holders, want);
+}
+
 #[test]
 fn long_equal_texts_are_duplicates() {
     let mut b = Builder::new(IdSize::Eight);

@@ -19,7 +19,7 @@ use heap_analysis::{
     android,
     android::bitmaps,
     collections::{contents, stats as collection_stats},
-    compare::{check, diff},
+    compare::{baseline, check, diff},
     leaks,
     objects::object,
     paths,
@@ -243,7 +243,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
         let changes = diff::diff(&two, &Default::default(), &Control::quiet())?;
         written(heap, turn, &changes);
         let rules = check::Rules::against_baseline(5.0);
-        let baseline = check::Baseline::of(heap, &Control::quiet())?;
+        let baseline = baseline::Baseline::of(heap, &rules.patterns(), &Control::quiet())?;
         match check::check(heap, &rules, Some(&baseline), &Control::quiet()) {
             Ok(checked) => written(heap, turn, &checked),
             Err(check::RuleError::Heap(error)) => return Err(error),

@@ -8,7 +8,8 @@ use crate::output_file::write_file;
 use crate::session::Session;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use heap_analysis::compare::check::{BASELINE, Baseline, Check, RuleError, Rules, check};
+use heap_analysis::compare::baseline::{BASELINE, Baseline};
+use heap_analysis::compare::check::{Check, RuleError, Rules, check};
 use heap_graph::Heap;
 use hprof::{Header, HeaderError};
 use report::{Provenance, check as forms, json, markdown, say, sheet, terminal};
@@ -33,9 +34,9 @@ pub struct Args {
     /// Write the baseline of this dump
     #[arg(long, value_name = "JSON", value_hint = clap::ValueHint::FilePath)]
     write_baseline: Option<PathBuf>,
-    /// Percent that the heap may be larger than the baseline's, without --rules
-    #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
-    max_growth: f64,
+    /// Percent that the heap may be larger than the baseline's, without --rules [default: 20]
+    #[arg(long, value_name = "PERCENT")]
+    max_growth: Option<f64>,
     /// Output format [default: that of the extension of --output (.json .xml .sarif .md), otherwise text]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -95,7 +96,7 @@ impl Args {
     fn rules(&self) -> Result<Rules> {
         let Some(path) = &self.rules else {
             return Ok(match self.baseline {
-                Some(_) => Rules::against_baseline(self.max_growth),
+                Some(_) => Rules::against_baseline(self.max_growth.unwrap_or(20.0)),
                 None => Rules::default(),
             });
         };
@@ -142,12 +143,17 @@ impl Args {
             let what = "nothing to check: give --rules, --baseline or --write-baseline";
             return Err(Usage(what.to_owned()).into());
         }
+        if self.max_growth.is_some() && (self.rules.is_some() || self.baseline.is_none()) {
+            let what = "--max-growth needs --baseline and no --rules; a rule has limits such as shallow = \"+10%\"";
+            return Err(Usage(what.to_owned()).into());
+        }
         session.refuse_unreachable("check")?;
-        let (rules, baseline) = (self.rules()?, self.baseline()?);
+        let (rules, mut baseline) = (self.rules()?, self.baseline()?);
         let heap = session.open(&self.dump.file)?;
         if let Some(path) = &self.write_baseline {
+            let written = session.with_control(|c| Baseline::of(&heap, &rules.patterns(), c))?;
             let mut out = Vec::new();
-            json::write_value(&mut out, &session.with_control(|c| Baseline::of(&heap, c))?)?;
+            json::write_value(&mut out, &written)?;
             write_file(
                 path,
                 session.global.force,
@@ -160,6 +166,8 @@ impl Args {
             if self.rules.is_none() && self.baseline.is_none() {
                 return Ok(session.finish(&Provenance::of(heap.summary())));
             }
+            // Rules that compare with a baseline can be written with their first one.
+            baseline.get_or_insert(written);
         }
         let verdict = match session.with_control(|c| check(&heap, &rules, baseline.as_ref(), c)) {
             Err(RuleError::Heap(error)) => return Err(error.into()),

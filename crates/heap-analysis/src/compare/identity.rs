@@ -144,6 +144,26 @@ pub(crate) fn signature<'w>(words: impl Iterator<Item = &'w str>) -> String {
     format!("{:016x}", crate::sets::object_set::hash_of(0, &bytes))
 }
 
+/// Does a name fit a pattern in which `*` stands for any characters?
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let head = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(head) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((tail, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(tail)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +183,21 @@ mod tests {
             assert_eq!(stable_name(name), want);
         }
         assert_eq!(without_numbers("pool-3-thread-12"), "pool-#-thread-#");
+    }
+
+    #[test]
+    fn patterns_fit_from_end_to_end() {
+        for (pattern, name, want) in [
+            ("a.B", "a.B", true),
+            ("a.B", "a.Bc", false),
+            ("a.*", "a.b.C", true),
+            ("*.C", "a.b.C", true),
+            ("a.*.C", "a.b.C", true),
+            ("a*a", "a", false),
+            ("*b*", "abc", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), want, "{pattern} {name}");
+        }
     }
 }

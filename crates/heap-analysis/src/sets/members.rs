@@ -155,13 +155,7 @@ pub fn counts_of(heap: &Heap, set: &Selection, options: &HistogramOptions) -> Hi
 /// dominates.
 pub fn histogram_of(heap: &Heap, set: &Selection, options: &HistogramOptions) -> Histogram {
     let groups = Groups::new(heap, set, options.by);
-    let retained = climbed(heap, set, &groups).unwrap_or_else(|| {
-        retained_by_group(heap, groups.keys.len(), |object, out| {
-            if set.contains(object) {
-                groups.of(object, out);
-            }
-        })
-    });
+    let retained = retained_in(heap, set, groups.keys.len(), |o, out| groups.of(o, out));
     rows_of(heap, set, &groups, Some(&retained), options)
 }
 
@@ -320,19 +314,40 @@ const STEPS: u64 = 4;
 /// Steps that a worker climbs before it adds them to the shared count.
 const UNTOLD: u64 = 1 << 12;
 
-/// What each group retains: the sum over members that have no other member of the group above them, found by climbing
-/// from each member. `None` when a walk over the tree is cheaper.
-fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>> {
+/// What the members of each group retain together: the sum over the members that no other member of the group
+/// dominates. `groups_of` adds the groups of a member, each one once.
+pub(crate) fn retained_in(
+    heap: &Heap,
+    set: &Selection,
+    groups: usize,
+    groups_of: impl Fn(ObjIdx, &mut Vec<u32>) + Sync,
+) -> Vec<u64> {
+    climbed(heap, set, groups, &groups_of).unwrap_or_else(|| {
+        retained_by_group(heap, groups, |object, out| {
+            if set.contains(object) {
+                groups_of(object, out);
+            }
+        })
+    })
+}
+
+/// What each group retains, found by climbing from each member. `None` when a walk over the tree is cheaper.
+fn climbed(
+    heap: &Heap,
+    set: &Selection,
+    groups: usize,
+    groups_of: &(impl Fn(ObjIdx, &mut Vec<u32>) + Sync),
+) -> Option<Vec<u64>> {
     let columns = heap.columns();
     let budget = heap.len().saturating_mul(STEPS).max(UNTOLD);
     let steps = AtomicU64::new(0);
     let parts = set.in_parts(heap, |members| {
-        let mut retained = vec![0; groups.keys.len()];
+        let mut retained = vec![0; groups];
         let (mut open, mut of) = (Vec::new(), Vec::new());
         let mut untold = 0;
         for object in members {
             open.clear();
-            groups.of(object, &mut open);
+            groups_of(object, &mut open);
             let mut at = object;
             while let Dominator::Object(above) = columns.dominator(at) {
                 at = above;
@@ -345,7 +360,7 @@ fn climbed(heap: &Heap, set: &Selection, groups: &Groups<'_>) -> Option<Vec<u64>
                 }
                 if set.contains(at) {
                     of.clear();
-                    groups.of(at, &mut of);
+                    groups_of(at, &mut of);
                     // Counts as more than one step only if a dump has unrealistically deep hierarchies.
                     untold += (open.len() * of.len() / 64) as u64;
                     open.retain(|group| !of.contains(group));

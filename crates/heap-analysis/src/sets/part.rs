@@ -10,6 +10,12 @@ pub(crate) struct Part {
     of: u64,
 }
 
+impl Default for Part {
+    fn default() -> Part {
+        Part::ALL
+    }
+}
+
 impl Part {
     /// Everything.
     pub(crate) const ALL: Part = Part { number: 0, of: 1 };
@@ -17,6 +23,17 @@ impl Part {
     /// The parts of a division.
     pub(crate) fn of(parts: u64) -> impl Iterator<Item = Part> {
         (0..parts).map(move |number| Part { number, of: parts })
+    }
+
+    /// The other parts of the division.
+    pub(crate) fn others(self) -> impl Iterator<Item = Part> {
+        Part::of(self.of).filter(move |part| *part != self)
+    }
+
+    /// A half of this part, which is a part of twice as many; `None` if there would be too many.
+    pub(crate) fn half(self) -> Option<Part> {
+        let of = self.of * 2;
+        (of <= 64).then_some(Part { of, ..self })
     }
 
     /// Whether there is no other part.

@@ -5,7 +5,7 @@
 //! Object ids are numbers here. Objects and references are written in pieces; each piece takes memory for its rows and
 //! one walk over the contents.
 
-use crate::compare::check::Baseline;
+use crate::compare::baseline::Baseline;
 use crate::compare::identity::stable_name;
 use crate::tables::group::{GroupBy, loader_name, trace_frames};
 use crate::tables::histogram::{HistogramOptions, SortBy, histogram};
@@ -126,7 +126,7 @@ pub fn aggregates(
             ("damaged", one(u64::from(summary.diagnostics.any_damage()))),
         ],
     );
-    let base = Baseline::of(heap, control)?;
+    let base = Baseline::of(heap, &[], control)?;
     let leaks = table(
         heap,
         origin,

@@ -1,13 +1,18 @@
 //! The fields that hold certain objects: one walk over all references, which counts them by `Class.field`. Takes
-//! memory for these objects only.
+//! memory for these objects, and for the fields of those that several fields hold: with a memory limit that this
+//! exceeds, more walks.
 
 use crate::sets::object_set::ObjectSet;
+use crate::sets::part::Part;
 use crate::sets::scope::Scope;
 use crate::strings::Holder;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, Slot};
 use hprof::{BasicType, IdSize, ObjectId, read_id};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The objects whose holders are counted.
 pub(crate) struct Wanted {
@@ -50,7 +55,61 @@ pub(crate) struct Owners<'a> {
     pub(crate) classes: Vec<Option<ClassIdx>>,
 }
 
+/// By group and field: the number of references, and the weight of the objects, each counted once.
 type Sums = FxHashMap<(u32, PlaceKey), (u64, u64)>;
+
+/// The fields that are known to hold an object.
+struct Seen {
+    /// By number in the set: the first field that was found, see [`PlaceKey::word`]; 0 for none.
+    first: Vec<AtomicU64>,
+    /// The further ones.
+    more: Mutex<Pairs>,
+}
+
+/// Objects by number in the set, and fields that hold them: as many as fit into memory, so maybe those of a part only.
+#[derive(Default)]
+struct Pairs {
+    part: Part,
+    pairs: FxHashSet<(usize, PlaceKey)>,
+    /// The most pairs; `None` if the part is not divided further.
+    most: Option<usize>,
+}
+
+/// Bytes of memory for a pair, while the table of pairs grows.
+const PAIR_MEMORY: u64 = 64;
+
+/// Pairs for which there is always memory.
+const FEW_PAIRS: u64 = 1 << 14;
+
+impl Pairs {
+    /// With a limit, half of the memory that it leaves: the parts are not of the same size.
+    fn new(heap: &Heap) -> Pairs {
+        let most = heap.memory().map(|left| left / 2 / PAIR_MEMORY);
+        Pairs {
+            most: most.map(|pairs| pairs.max(FEW_PAIRS) as usize),
+            ..Pairs::default()
+        }
+    }
+
+    fn insert(&mut self, rank: usize, key: PlaceKey) {
+        if !self.part.has(rank as u64) || !self.pairs.insert((rank, key)) {
+            return;
+        }
+        if self.most.is_some_and(|most| self.pairs.len() > most)
+            && let Some(half) = self.part.half()
+        {
+            self.part = half;
+            self.pairs.retain(|(rank, _)| half.has(*rank as u64));
+        }
+    }
+}
+
+impl PlaceKey {
+    /// Never 0.
+    fn word(self) -> u64 {
+        (u64::from(self.class.0) << 32 | u64::from(self.field)) + 1
+    }
+}
 
 struct HolderPass<'a> {
     heap: &'a Heap,
@@ -62,6 +121,13 @@ struct HolderPass<'a> {
     /// References to look up together, and a buffer for their targets.
     waiting: Vec<(ObjectId, PlaceKey)>,
     found: Vec<Option<ObjIdx>>,
+    seen: &'a Seen,
+    /// By class, see [`same_classes`].
+    same: &'a [ClassIdx],
+    /// Whether this is the first walk, which counts references.
+    counts: bool,
+    /// Objects that a field holds which is not their first one.
+    again: Vec<(usize, PlaceKey)>,
     sums: Sums,
 }
 
@@ -84,11 +150,37 @@ impl HolderPass<'_> {
         self.found.clear();
         let targets = self.waiting.iter().map(|(target, _)| *target);
         self.heap.find_all(targets, &mut self.found);
-        for ((_, key), target) in self.waiting.drain(..).zip(&self.found) {
-            if let Some(rank) = target.and_then(|target| self.wanted.set.rank(target)) {
-                let (group, weight) = self.wanted.tags[rank];
+        for ((_, mut key), target) in self.waiting.drain(..).zip(&self.found) {
+            let Some(rank) = target.and_then(|target| self.wanted.set.rank(target)) else {
+                continue;
+            };
+            key.class = self.same[key.class.0 as usize];
+            let (group, weight) = self.wanted.tags[rank];
+            let field = key.word();
+            let mut first = self.seen.first[rank].load(Ordering::Relaxed);
+            if self.counts {
                 let sum = self.sums.entry((group, key)).or_default();
-                *sum = (sum.0 + 1, sum.1 + weight);
+                sum.0 += 1;
+                if first == 0 {
+                    let (slot, order) = (&self.seen.first[rank], Ordering::Relaxed);
+                    first = match slot.compare_exchange(0, field, order, order) {
+                        Ok(_) => {
+                            sum.1 += weight;
+                            field
+                        }
+                        Err(other) => other,
+                    };
+                }
+            }
+            if first != field && weight > 0 {
+                self.again.push((rank, key));
+            }
+        }
+        if !self.again.is_empty() {
+            let more = self.seen.more.lock();
+            let mut more = more.unwrap_or_else(PoisonError::into_inner);
+            for (rank, key) in self.again.drain(..) {
+                more.insert(rank, key);
             }
         }
     }
@@ -163,7 +255,48 @@ pub(crate) fn holders(
     question: &Question<'_>,
     control: &Control<'_>,
 ) -> Result<Vec<Vec<Holder>>, HeapError> {
+    let mut seen = Seen {
+        first: wanted.tags.iter().map(|_| AtomicU64::new(0)).collect(),
+        more: Mutex::default(),
+    };
+    // The memory for the first fields is in use by now.
+    seen.more = Mutex::new(Pairs::new(heap));
+    let mut sums = Sums::default();
+    let mut walk = |seen: &mut Seen, counts| {
+        for pass in passes(heap, wanted, question, (seen, counts), control)? {
+            for (place, (count, bytes)) in pass {
+                let sum = sums.entry(place).or_default();
+                *sum = (sum.0 + count, sum.1 + bytes);
+            }
+        }
+        let more = seen.more.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (rank, key) in mem::take(&mut more.pairs) {
+            let (group, weight) = wanted.tags[rank];
+            sums.entry((group, key)).or_default().1 += weight;
+        }
+        Ok::<_, HeapError>(more.part)
+    };
+    let part = walk(&mut seen, true)?;
+    for part in part.others() {
+        seen.more = Mutex::new(Pairs {
+            part,
+            ..Pairs::default()
+        });
+        walk(&mut seen, false)?;
+    }
+    Ok(named(heap, sums, question))
+}
+
+/// One walk over all references: the sums of each worker.
+fn passes(
+    heap: &Heap,
+    wanted: &Wanted,
+    question: &Question<'_>,
+    (seen, counts): (&Seen, bool),
+    control: &Control<'_>,
+) -> Result<Vec<Sums>, HeapError> {
     let references = reference_slots(heap);
+    let same = same_classes(heap);
     let mut passes = heap.walk_contents("holders", control, || HolderPass {
         heap,
         columns: heap.columns(),
@@ -173,6 +306,10 @@ pub(crate) fn holders(
         scope: question.scope,
         waiting: Vec::with_capacity(AT_ONCE),
         found: Vec::with_capacity(AT_ONCE),
+        seen,
+        same: &same,
+        counts,
+        again: Vec::new(),
         sums: Sums::default(),
     })?;
     if let Some(first) = passes.first_mut() {
@@ -189,8 +326,30 @@ pub(crate) fn holders(
         }
     }
     passes.iter_mut().for_each(HolderPass::add_all);
+    Ok(passes.into_iter().map(|pass| pass.sums).collect())
+}
+
+/// By class: the first class with the same name and fields. The fields of classes that several loaders define are one
+/// field in an answer, which holds an object once.
+fn same_classes(heap: &Heap) -> Vec<ClassIdx> {
+    let mut first: FxHashMap<&str, ClassIdx> = FxHashMap::default();
+    let classes = heap.classes().iter().zip(0..);
+    let same = classes.map(|(info, number)| {
+        let one = *first.entry(&*info.name).or_insert(ClassIdx(number));
+        let of = heap.class(one);
+        let fields = info.fields.iter().map(|f| &f.name);
+        let statics = info.statics.iter().map(|f| &f.name);
+        let is_same = fields.eq(of.fields.iter().map(|f| &f.name))
+            && statics.eq(of.statics.iter().map(|f| &f.name));
+        if is_same { one } else { ClassIdx(number) }
+    });
+    same.collect()
+}
+
+/// For each group, the fields with most bytes (then most references).
+fn named(heap: &Heap, sums: Sums, question: &Question<'_>) -> Vec<Vec<Holder>> {
     let mut named: Vec<FxHashMap<String, (u64, u64)>> = vec![FxHashMap::default(); question.groups];
-    for ((group, key), (count, bytes)) in passes.into_iter().flat_map(|p| p.sums) {
+    for ((group, key), (count, bytes)) in sums {
         if let Some(group) = named.get_mut(group as usize) {
             let sum = group.entry(name_of(heap, key)).or_default();
             *sum = (sum.0 + count, sum.1 + bytes);
@@ -215,7 +374,7 @@ pub(crate) fn holders(
         list.truncate(question.keep);
         list
     };
-    Ok(named.into_iter().map(sorted).collect())
+    named.into_iter().map(sorted).collect()
 }
 
 /// `Class.field`; for elements the array class, or the collection that owns the array.
@@ -238,4 +397,39 @@ pub(crate) fn element_ids(elements: &[u8], ids: IdSize) -> impl Iterator<Item = 
     elements
         .chunks_exact(ids.bytes())
         .map(move |e| read_id(e, ids))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_parts_of_pairs_have_each_pair_once() {
+        let key = |field| PlaceKey {
+            class: ClassIdx(0),
+            field,
+        };
+        let all = || (0..300).flat_map(|rank| [(rank, key(1)), (rank, key(2)), (rank, key(1))]);
+        let mut limited = Pairs {
+            most: Some(100),
+            ..Pairs::default()
+        };
+        all().for_each(|(rank, key)| limited.insert(rank, key));
+        assert!(limited.pairs.len() <= 100);
+        let mut found: Vec<_> = limited.pairs.into_iter().collect();
+        let parts = limited.part.others();
+        for part in parts {
+            let mut pairs = Pairs {
+                part,
+                ..Pairs::default()
+            };
+            all().for_each(|(rank, key)| pairs.insert(rank, key));
+            assert!(pairs.pairs.len() <= 200);
+            found.extend(pairs.pairs);
+        }
+        assert_eq!(found.len(), 600);
+        found.sort_unstable();
+        assert_eq!(found, Vec::from_iter(all().collect::<BTreeSet<_>>()));
+    }
 }

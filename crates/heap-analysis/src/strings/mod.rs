@@ -424,14 +424,15 @@ impl Groups {
         let rows = self.rows.iter().zip(0..);
         let row_of: FxHashMap<u64, u32> = rows.map(|(r, n)| (r.hash, n)).collect();
         let of_rows = list.iter().zip(owned_bytes(heap, list));
-        let wanted: Vec<(ObjIdx, u32, u64)> = of_rows
+        let copies: Vec<(ObjIdx, u32, u64)> = of_rows
             .filter_map(|(t, bytes)| {
                 let row = *row_of.get(&t.hash)?;
                 let first = self.rows[row as usize].first == t.string;
                 Some((t.string, row, if first { 0 } else { bytes }))
             })
             .collect();
-        let wanted = Wanted::new(heap, &wanted);
+        let wanted = Wanted::new(heap, &copies);
+        drop(copies);
         let question = Question {
             groups: self.rows.len(),
             keep: 5,

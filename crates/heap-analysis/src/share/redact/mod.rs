@@ -21,7 +21,7 @@ pub use names::Names;
 pub(crate) use token::{has_letters, is_like_token};
 pub use verify::{Verified, verify};
 
-use crate::compare::check::matches;
+use crate::compare::identity::matches;
 use crate::sets::similar::nearest_qualified;
 use hprof::{
     BasicType, ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, IdSize, Instance,
