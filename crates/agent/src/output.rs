@@ -53,14 +53,28 @@ fn memory(options: &Options) -> Arc<Memory> {
 
 /// Opens the output that the options name.
 pub(crate) fn open(options: &Options) -> Result<Output, StartError> {
-    let mut output = open_profile(options)?;
-    if let Some((events, place)) = events::open(options)? {
+    let (mut output, events) = if opens_events_first(options) {
+        let events = events::open(options)?;
+        (open_profile(options)?, events)
+    } else {
+        let output = open_profile(options)?;
+        (output, events::open(options)?)
+    };
+    if let Some((events, place)) = events {
         output.events = Some(events);
         if options.records_nothing {
             output.place = place;
         }
     }
     Ok(output)
+}
+
+/// What replaces no file is opened first: if that fails, the file of the other output is still there.
+fn opens_events_first(options: &Options) -> bool {
+    let target = options.events.as_ref().map(|events| &events.target);
+    let replaces =
+        |target: &Target| matches!(target, Target::File(name) if Path::new(name).is_file());
+    matches!(options.output.target, Target::File(_)) && !target.is_some_and(replaces)
 }
 
 fn open_profile(options: &Options) -> Result<Output, StartError> {

@@ -93,6 +93,8 @@ fn generational_zgc_has_a_limit_unless_all_are_wanted() {
     for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 17) {
         let flags = zgc(jdk);
         let found = Profile::of(lab, jdk, "heap=sites,cutoff=0", &flags);
+        let dead = "those that died since the last collection of the old generation";
+        assert_eq!(found.says(dead), jdk.version >= 21, "{:#?}", found.notes);
         if jdk.version >= 21 {
             found.check_limited("so there are at most 2048 (see tracked=)");
         } else {

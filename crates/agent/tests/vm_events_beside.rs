@@ -54,6 +54,32 @@ fn a_profile_and_the_stream_count_the_same_objects() {
     }
 }
 
+#[test]
+fn an_output_that_cannot_be_opened_costs_the_file_of_no_other() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(jdk) = lab.jdks.last() else { return };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let old = folder.path().join("old");
+    std::fs::write(&old, "precious").expect("written");
+    let (old, none) = (old.display(), folder.path().join("none/x"));
+    let none = none.display();
+    let classes = lab.compile("Made.java", 8).expect("compiles");
+    for outputs in [
+        format!("file={old},events=64k,events-net=127.0.0.1:1"),
+        format!("file={old},events=64k,events-file={none}"),
+        format!("file={none},events=64k,events-file={old}"),
+    ] {
+        let options = format!("heap=sites,{outputs}");
+        let ran = lab.run_in(jdk, classes.path(), Some(&options), &[], &["Made", "10"]);
+        let printed = ran.stderr();
+        assert!(printed.contains("the program runs unprofiled"), "{printed}");
+        let content = std::fs::read_to_string(old.to_string()).expect("there");
+        assert_eq!(content, "precious", "{options}");
+    }
+}
+
 /// The VM has one sampler, whose interval is the smaller of the two.
 #[test]
 fn sampled_allocations_have_their_own_interval_beside_the_stream() {

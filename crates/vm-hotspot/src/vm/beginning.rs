@@ -153,12 +153,19 @@ impl HotSpot {
         }
     }
 
-    /// Limits the number of objects that are tracked, before there are any.
+    /// Limits the number of objects that are tracked, before there are any, and notes if the collector keeps them for
+    /// long.
     fn bound_tracked(&self, env: Env<Live>, heap: u64) {
+        let keeps_garbage = self.config.track != Track::None && bound::is_needed(env);
+        if keeps_garbage && self.config.counts_objects() {
+            self.lock().degraded.push(
+                "live objects include those that died since the last collection of the old generation: this collector keeps tracked objects until then"
+                    .to_owned(),
+            );
+        }
         if self.config.track != Track::Adaptive {
             return;
         }
-        let keeps_garbage = bound::is_needed(env);
         let bound = match self.config.tracked {
             Some(0) => None,
             Some(most) => Some(Bound::new(most)),
