@@ -56,7 +56,7 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
             match output::open(&options) {
                 Ok(output) => listener::rotate(vm, &recorder, output),
                 Err(error) => {
-                    let fault = error.to_string();
+                    let fault = error.with_reason();
                     if fault != last_fault {
                         process::note(&format!("there is no next file: {fault}"));
                     }

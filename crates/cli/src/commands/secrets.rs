@@ -6,7 +6,7 @@ use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use anyhow::Context;
 use heap_analysis::share::secrets::{SecretOptions, SecretRules, secrets};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Find passwords, keys and tokens; exit code 1 if there are any
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,9 @@ impl Args {
                 Some(std::fs::read_to_string(path).with_context(|| path.display().to_string())?)
             }
         };
-        let rules = SecretRules::new(more.as_deref()).map_err(|e| Usage(e.to_string()))?;
+        let file = self.rules.as_deref().unwrap_or(Path::new("rules"));
+        let refused = |error| Usage(format!("{}: {error}", file.display()));
+        let rules = SecretRules::new(more.as_deref()).map_err(refused)?;
         let options = SecretOptions {
             // The collector does not wipe what it frees, so everything in the file counts.
             all: true,

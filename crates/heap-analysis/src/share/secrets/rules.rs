@@ -47,9 +47,17 @@ pub enum SecretRuleError {
     /// It is not TOML, or has unknown keys.
     #[error("{}", crate::toml_error::one_line(.0))]
     Syntax(#[from] toml::de::Error),
-    /// A pattern is wrong.
-    #[error("{0}")]
-    Pattern(#[from] regex::Error),
+    /// The pattern of a rule is wrong.
+    #[error("rule {rule}: {message}")]
+    Pattern {
+        /// The name of the rule.
+        rule: String,
+        /// What is wrong, on one line.
+        message: String,
+    },
+    /// The patterns are too large together.
+    #[error("all rules: {0}")]
+    All(#[from] regex::Error),
 }
 
 /// The rules by which secrets are found.
@@ -89,10 +97,22 @@ impl SecretRules {
             file.fields.extend(own.fields);
             file.opaque.extend(own.opaque);
         }
-        let patterns = file.rules.iter().map(|r| r.pattern.as_str());
+        let single = file.rules.iter().map(|rule| {
+            Regex::new(&rule.pattern).map_err(|error| {
+                let text = error.to_string();
+                // The lines before the last one show the pattern.
+                let message = text.lines().last().unwrap_or_default();
+                SecretRuleError::Pattern {
+                    rule: rule.name.clone(),
+                    message: message.trim_start_matches("error: ").to_owned(),
+                }
+            })
+        });
+        let single = single.collect::<Result<_, _>>()?;
+        let patterns = file.rules.iter().map(|rule| &rule.pattern);
         Ok(SecretRules {
-            set: RegexSet::new(patterns.clone())?,
-            single: patterns.map(Regex::new).collect::<Result<_, _>>()?,
+            set: RegexSet::new(patterns)?,
+            single,
             names: named(&file.fields, Values::All)
                 .chain(named(&file.opaque, Values::Opaque))
                 .collect(),
@@ -224,6 +244,13 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_pattern_is_reported_with_its_rule_on_one_line() {
+        let own = "[[rule]]\nname = \"own\"\npattern = \"(\"\n";
+        let error = SecretRules::new(Some(own)).expect_err("no pattern");
+        assert_eq!(error.to_string(), "rule own: unclosed group");
+    }
 
     #[test]
     fn rules_know_the_forms_and_nothing_else() {
