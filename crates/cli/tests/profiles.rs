@@ -181,9 +181,7 @@ fn a_listener_stores_what_an_agent_sends_and_passes_commands_on() {
         .write_all(b"gc\nnonsense\nend\n")
         .expect("typed");
     let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
-    let line = line_of(&mut printed);
-    let port = line.trim().rsplit(':').next().expect("a port");
-    let port: u16 = port.parse().expect(&line);
+    let port = port_of(&mut printed);
     let connect = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
     let mut until = |words: &str| while !line_of(&mut printed).contains(words) {};
     // One that sends nothing, a port scanner and a browser are not the agent.
@@ -225,9 +223,7 @@ fn more_connections_than_open_files_do_not_end_a_recording() {
         .spawn()
         .expect("started");
     let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
-    let line = line_of(&mut printed);
-    let port = line.trim().rsplit(':').next().expect("a port");
-    let port: u16 = port.parse().expect(&line);
+    let port = port_of(&mut printed);
     let connect = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
     let mut until = |words: &str| while !line_of(&mut printed).contains(words) {};
     let mut agent = connect();
@@ -263,9 +259,7 @@ fn one_of_many_connections_blocks_and_ends_no_other() {
         .spawn()
         .expect("started");
     let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
-    let line = line_of(&mut printed);
-    let port = line.trim().rsplit(':').next().expect("a port");
-    let port: u16 = port.parse().expect(&line);
+    let port = port_of(&mut printed);
     let connect = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
     let mut until = |words: &str| while !line_of(&mut printed).contains(words) {};
     let silent = connect();
@@ -351,6 +345,13 @@ fn line_of(printed: &mut impl BufRead) -> String {
     line
 }
 
+/// The port in the first line of a listener.
+fn port_of(printed: &mut impl BufRead) -> u16 {
+    let line = line_of(printed);
+    let port = line.trim().rsplit(':').next().expect("a port");
+    port.parse().expect(&line)
+}
+
 #[test]
 fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
     let compiler = testkit::jvm::newest_compiler();
@@ -381,8 +382,7 @@ fn the_front_end_of_a_stream_of_events_gives_commands_and_gets_answers() {
         .spawn()
         .expect("started");
     let mut printed = BufReader::new(listener.stderr.take().expect("a pipe"));
-    let line = line_of(&mut printed);
-    let port = line.trim().rsplit(':').next().expect("a port").to_owned();
+    let port = port_of(&mut printed);
     let agent = testkit::built::agent();
     let agent = agent.display();
     let mut java = Command::new(jdk.tool("java"))

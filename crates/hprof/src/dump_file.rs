@@ -152,7 +152,7 @@ impl<'a> Mapper<'a> {
                 RecordTag::HeapDumpEnd.name(),
                 "",
                 "",
-                "the heap dump has no end: the file was cut between two records, and later records are missing",
+                "the heap dump has no end: the file was probably cut between two records, and later records are missing",
             );
         }
     }

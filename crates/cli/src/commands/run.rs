@@ -308,8 +308,10 @@ pub(super) fn completed(options: &str, output: Option<&Path>) -> String {
     let ending = output.and_then(Path::extension);
     let is_binary = ending == Some(OsStr::new("hprof"));
     let is_text = ending == Some(OsStr::new("txt"));
-    // The text form has times in milliseconds; other forms are made from the nanoseconds of the binary one.
-    let is_exact = ending.is_some() && has(&["cpu=times"]);
+    // The text form has times in milliseconds; other forms are made from the nanoseconds of the binary one, which has no
+    // calls in the mode of the original.
+    let is_original = has(&["compat=y", "modern=n"]);
+    let is_exact = ending.is_some() && has(&["cpu=times"]) && !is_original;
     if is_text || !(is_dump || is_binary || is_exact) || says("format") {
         return options.to_owned();
     }
@@ -406,6 +408,9 @@ mod tests {
             words("cpu=times", Some("a.collapsed")),
             "cpu=times,format=b,modern=y"
         );
+        for original in ["cpu=times,compat=y", "cpu=times,modern=n"] {
+            assert_eq!(words(original, Some("a.html")), original);
+        }
         assert_eq!(words("cpu=times", Some("a.txt")), "cpu=times");
         assert_eq!(words("heap=dump,", None), "heap=dump,format=b,modern=y");
         assert_eq!(

@@ -22,7 +22,7 @@ use crate::alloc::native_made;
 use crate::instrument::changed_classes::{ChangedClasses, MOST_WHERE_SLOW};
 use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::Tracker;
-use crate::threads::background::{keep_time, retransform_those};
+use crate::threads::background::{RUNNING, keep_time, retransform_those};
 use crate::threads::worker::Place;
 use crate::vm::config::Clock;
 use crate::vm::hotspot::HotSpot;
@@ -243,7 +243,7 @@ impl HotSpot {
         let (_, refused) = retransform_those(env, jni, |_| true, goes_on, runs)?;
         *is_in = goes_on();
         if runs {
-            jni.local_frame(64, || self.note_running(env, jni))?;
+            jni.local_frame(256, || self.note_running(env, jni));
         }
         if !refused.is_empty() {
             let count = refused.len();
@@ -258,37 +258,26 @@ impl HotSpot {
     }
 
     /// Notes methods of the program that run code from before: they count only from their next call on.
-    fn note_running(&self, env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-        /// Frames examined per thread.
-        const DEPTH: i32 = 256;
+    fn note_running(&self, env: Env<Live>, jni: Jni) {
         /// Names in the note.
         const NAMES: usize = 5;
-        let stacks = env.all_stacks(jni, DEPTH)?;
+        let stacks = env.all_stacks(jni, RUNNING).unwrap_or_default();
         let frames = stacks.iter().flat_map(|stack| &stack.frames);
         let methods: FxHashSet<MethodPtr> = frames.map(|frame| frame.method).collect();
-        let name = |method: &MethodPtr| {
-            let class = env.method_class(*method).ok()??;
-            let is_own = env.class_loader(class).ok()?.is_some();
-            let signature = env.class_signature(class).ok()?;
-            let (name, _) = env.method_name(*method).ok()?;
-            let class = java_name(&signature);
-            is_own.then(|| format!("{class}.{name}"))
-        };
         let old = methods.iter().filter(|m| env.is_obsolete(**m) == Ok(true));
-        let names: BTreeSet<String> = old.filter_map(name).collect();
-        if !names.is_empty() {
-            let rest = names.len().saturating_sub(NAMES);
-            let first: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
-            let more = match rest {
-                0 => String::new(),
-                _ => format!(" and {rest} more"),
-            };
-            self.lock().degraded.push(format!(
-                "methods that were running when counting began are counted from their next call on: {}{more}",
-                first.join(", ")
-            ));
+        let names: BTreeSet<String> = old.filter_map(|m| own_method(env, jni, *m)).collect();
+        if names.is_empty() {
+            return;
         }
-        Ok(())
+        let first: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
+        let more = match names.len() - first.len() {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        self.lock().degraded.push(format!(
+            "methods that were running when counting began are counted from their next call on: {}{more}",
+            first.join(", ")
+        ));
     }
 
     /// Removes the code from all classes that have it, unless it is wanted again.
@@ -303,4 +292,15 @@ impl HotSpot {
             ));
         }
     }
+}
+
+/// The name of a method of the program; `None` for those of the boot loader.
+fn own_method(env: Env<Live>, jni: Jni, method: MethodPtr) -> Option<String> {
+    let class = env.method_class(method).ok()??;
+    let loader = env.class_loader(class).ok().flatten();
+    let class_name = env.class_signature(class).map(|name| java_name(&name));
+    jni.delete_local(class);
+    jni.delete_local(loader?);
+    let (name, _) = env.method_name(method).ok()?;
+    Some(format!("{}.{name}", class_name.ok()?))
 }

@@ -229,15 +229,17 @@ impl Slices {
     }
 }
 
+/// Frames of each thread that are examined for running methods.
+pub(crate) const RUNNING: i32 = 64;
+
 /// Names of the classes whose methods are on the stacks of the threads, at a few moments.
 fn running_classes(env: Env<Live>, jni: Jni) -> FxHashSet<String> {
     const LOOKS: usize = 4;
     const BETWEEN: Duration = Duration::from_millis(5);
-    const DEPTH: i32 = 64;
     let mut methods = FxHashSet::default();
     for _ in 0..LOOKS {
         jni.local_frame(256, || {
-            for stack in env.all_stacks(jni, DEPTH).unwrap_or_default() {
+            for stack in env.all_stacks(jni, RUNNING).unwrap_or_default() {
                 methods.extend(stack.frames.iter().map(|row| row.method));
             }
         });
