@@ -32,6 +32,7 @@ mod model;
 mod object;
 mod options;
 mod packed;
+mod parallel;
 mod phases;
 mod quick;
 mod raw;
@@ -52,6 +53,7 @@ pub use model::{
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
 pub use options::{HeapError, Options};
+pub use parallel::beside;
 pub use phases::{Phase, Phases, Profile};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};
 pub use strings::{string_characters, string_text, string_text_length, string_text_prefix};

@@ -12,10 +12,8 @@ use crate::tables::top::{Consumers, TopOptions, consumers};
 use crate::tables::treemap::{Treemap, treemap};
 use crate::tables::unreachable::{Unreachable, unreachable};
 use crate::tables::validate::{Verdict, validate};
-use heap_graph::{Control, Heap, HeapError};
+use heap_graph::{Control, Heap, HeapError, beside};
 use serde::Serialize;
-use std::panic::resume_unwind;
-use std::thread;
 
 /// How much a report contains.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +76,12 @@ pub fn dossier(
     control: &Control<'_>,
 ) -> Result<Dossier, HeapError> {
     let suspects = || find(heap, &LeakOptions::default(), control);
-    let (treemap, leaks) = map_beside(heap, options.areas, suspects);
+    let map = || treemap(heap, options.areas);
+    // The map and the suspects take most of the time.
+    let (treemap, leaks) = match heap.thread_count() {
+        0 | 1 => (map(), suspects()),
+        _ => beside(map, suspects),
+    };
     Ok(Dossier {
         facts: facts(heap),
         leaks: leaks?,
@@ -112,23 +115,5 @@ pub fn dossier(
         unreachable: unreachable(heap, Some(20)),
         properties: options.properties.then(|| properties(heap)),
         verdict: validate(heap),
-    })
-}
-
-/// Draws the map on another thread meanwhile, if there may be one: the map and the suspects take most of the time.
-fn map_beside<T>(heap: &Heap, areas: usize, suspects: impl FnOnce() -> T) -> (Treemap, T) {
-    let map = || treemap(heap, areas);
-    if heap.thread_count() < 2 {
-        return (map(), suspects());
-    }
-    thread::scope(|scope| {
-        let other = thread::Builder::new().spawn_scoped(scope, map);
-        let suspects = suspects();
-        let map = match other {
-            Ok(other) => other.join().unwrap_or_else(|p| resume_unwind(p)),
-            // The system starts no further thread.
-            Err(_) => map(),
-        };
-        (map, suspects)
     })
 }

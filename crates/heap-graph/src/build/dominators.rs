@@ -5,8 +5,8 @@
 use super::cell::Cell;
 use super::dfs::Search;
 use super::pairs::{Grouped, Pairs, first_of};
-use super::parallel;
 use super::tape::Tape;
+use crate::parallel;
 use crate::raw::{BigVec, Budget, prefetch, trim};
 use crate::{Control, HeapError};
 use std::sync::{Mutex, PoisonError};

@@ -22,7 +22,6 @@ mod id_table;
 pub(crate) mod objects;
 mod output;
 pub(crate) mod pairs;
-mod parallel;
 mod platform;
 mod references;
 mod retained;

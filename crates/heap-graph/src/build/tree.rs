@@ -3,10 +3,10 @@
 use super::cell::Cell;
 use super::graph::Job;
 use super::output::Sizes;
-use super::parallel;
 use super::retained::{AHEAD, Reached};
 use super::tape::Tape;
 use crate::HeapError;
+use crate::parallel;
 use crate::raw::{BigVec, SharedSlice, prefetch, trim};
 use std::sync::Mutex;
 

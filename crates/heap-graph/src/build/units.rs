@@ -1,7 +1,7 @@
 //! Work for several threads: the segments of a snapshot as units, pulled from one queue. Large
 //! segments are walked once by one thread, which leaves checkpoints; later passes split there.
 
-use super::parallel::on_threads;
+use crate::parallel::on_threads;
 use crate::{Control, HeapError};
 use hprof::{Diagnostics, HeapVisitor, IdSize, Segment, Stretch, walk_stretch};
 use std::sync::Mutex;

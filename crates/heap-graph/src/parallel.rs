@@ -65,11 +65,9 @@ pub(crate) fn on_threads<V: Send, R: Send>(values: Vec<V>, work: impl Fn(V) -> R
     })
 }
 
-/// Runs `other` on another thread meanwhile, or after `mine`.
-pub(crate) fn beside<A: Send, B>(
-    other: impl FnOnce() -> A + Send,
-    mine: impl FnOnce() -> B,
-) -> (A, B) {
+/// Runs `other` on another thread while this one runs `mine`, or after it if the system starts no further thread. A panic
+/// of either is passed on.
+pub fn beside<A: Send, B>(other: impl FnOnce() -> A + Send, mine: impl FnOnce() -> B) -> (A, B) {
     let other = Mutex::new(Some(other));
     let run = || {
         let other = other.lock().unwrap_or_else(PoisonError::into_inner).take();
