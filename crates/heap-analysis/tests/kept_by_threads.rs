@@ -9,7 +9,8 @@ import java.util.concurrent.*;
 public class Keeping {
     static final ThreadLocal<byte[][]> KEPT = new ThreadLocal<>();
     static final ThreadLocal<byte[]> EACH = new ThreadLocal<>();
-    static final CountDownLatch ready = new CountDownLatch(22);
+    static byte[] both;
+    static final CountDownLatch ready = new CountDownLatch(23);
     static void start(String name, Runnable body) { Thread thread = new Thread(body, name); thread.setDaemon(true); thread.start(); }
     static int waits(byte[] local) {
         ready.countDown();
@@ -28,6 +29,7 @@ public class Keeping {
     public static void main(String[] args) throws Exception {
         start("variable", () -> { fill(); waits(new byte[1]); });
         start("frame", () -> waits(new byte[3_000_000]));
+        start("static field", () -> waits(both = new byte[3_000_000]));
         for (int i = 0; i < 20; i++) start("many", () -> { each(); waits(new byte[100_000]); });
         ready.await();
     }
@@ -66,6 +68,13 @@ fn a_thread_keeps_by_a_local_or_a_thread_local_variable_and_its_stack_allocated_
         let local = frame.local_of.as_ref().expect(&what);
         assert_eq!(local.thread, "frame", "{what}");
         assert!(local.frame.starts_with("Keeping.waits("), "{what}");
+        assert_eq!(frame.static_field, None, "{what}");
+        let mut all = found.suspects.iter();
+        let both = all.find(|suspect| suspect.static_field.is_some());
+        let both = both.expect(&what);
+        assert_eq!(both.static_field.as_deref(), Some("Keeping.both"), "{what}");
+        let local = both.local_of.as_ref().expect(&what);
+        assert_eq!(local.thread, "static field", "{what}");
         // The dumps of a JVM do not have the stacks of allocations.
         let mut classes = found.suspects.iter();
         let threads = classes

@@ -2,7 +2,7 @@
 //! own ancestors.
 
 use heap_graph::{Control, Heap, Options};
-use testkit::dump::{ClassDump, Dump, IdSize, Root, Segment, Type, Version};
+use testkit::dump::{ClassDump, Dump, IdSize, Root, Segment, StartThread, Type, Version};
 
 /// Opens a dump without an index.
 fn open(data: &[u8]) -> Heap {
@@ -17,10 +17,16 @@ fn open(data: &[u8]) -> Heap {
 
 /// Classes `A`, with the fields `f` and `g`, and `Object[]`, and what `fill` adds, as a dump.
 fn with_records(fill: impl FnOnce(&mut Segment)) -> Vec<u8> {
+    after_records(|_| {}, fill)
+}
+
+/// The same after other records outside the heap.
+fn after_records(before: impl FnOnce(&mut Dump), fill: impl FnOnce(&mut Segment)) -> Vec<u8> {
     let (mut dump, mut segment) = (
         Dump::new(Version::V102, IdSize::Eight),
         Segment::new(IdSize::Eight),
     );
+    before(&mut dump);
     let names: [&[u8]; 4] = [b"f", b"g", b"A", b"[Ljava/lang/Object;"];
     for (n, name) in names.into_iter().enumerate() {
         dump.utf8(n as u64 + 1, name);
@@ -191,4 +197,33 @@ fn a_class_that_is_its_own_ancestor_is_reported_at_its_record() {
         found.iter().any(|text| text.starts_with(&expected)),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_thread_that_has_ended_is_none_of_the_heap() {
+    let started = |serial, object| StartThread {
+        serial,
+        object,
+        ..StartThread::default()
+    };
+    let dump = after_records(
+        |dump| {
+            dump.start_thread(started(1, 0x2000));
+            dump.start_thread(started(2, 0x2100)).end_thread(2);
+            // A serial number may be used again.
+            dump.start_thread(started(3, 0x2200)).end_thread(3);
+            dump.start_thread(started(3, 0x2300));
+        },
+        |segment| {
+            for id in [0x2000, 0x2100, 0x2200, 0x2300] {
+                segment.instance_bytes(id, 0, A, &fields([0, 0]));
+            }
+            segment.root(Root::Unknown, 0x2100);
+        },
+    );
+    let heap = open(&dump);
+    let threads = heap.threads().iter();
+    let threads: Vec<_> = threads.map(|t| (t.serial.0, t.object)).collect();
+    let object = |id| heap.find(hprof::ObjectId(id));
+    assert_eq!(threads, [(1, object(0x2000)), (3, object(0x2300))]);
 }

@@ -4,26 +4,20 @@ use crate::csv::line;
 use crate::doc::{Block, Doc, Span, Table};
 
 /// All tables of a document, separated by empty lines. If a table is a tree, its first column is `level`, the depth.
-/// The facts of a document without tables are a table of names and values.
+/// Facts are a table of names and values.
 pub fn render(doc: &Doc) -> String {
     let tables = doc.blocks.iter().filter_map(|block| match block {
         Block::Table(table) => Some(text_of(table)),
+        Block::Facts(facts) => Some(text_of_facts(facts)),
         _ => None,
     });
-    let tables: Vec<String> = tables.collect();
-    if !tables.is_empty() {
-        return tables.join("\r\n");
-    }
-    let facts = doc.blocks.iter().flat_map(|block| match block {
-        Block::Facts(facts) => facts.as_slice(),
-        _ => &[],
-    });
-    let rows = facts.map(|(name, value)| line([(*name).to_owned(), text_of_spans(value)]));
-    let rows: String = rows.collect();
-    match rows.is_empty() {
-        true => rows,
-        false => line(["name".to_owned(), "value".to_owned()]) + &rows,
-    }
+    tables.collect::<Vec<_>>().join("\r\n")
+}
+
+fn text_of_facts(facts: &[(&'static str, Vec<Span>)]) -> String {
+    let rows = facts.iter();
+    let rows = rows.map(|(name, value)| line([(*name).to_owned(), text_of_spans(value)]));
+    line(["name", "value"]) + &rows.collect::<String>()
 }
 
 fn text_of(table: &Table) -> String {
@@ -84,14 +78,15 @@ mod tests {
             "level,object\r\n0,a\r\n1,b\r\n"
         );
     }
+
     #[test]
-    fn facts_are_a_table_if_there_is_no_other() {
+    fn facts_are_a_table_of_names_and_values() {
         let facts = || Doc::new().facts(vec![("size", vec![Span::Bytes(4096)])]);
         assert_eq!(render(&facts()), "name,value\r\nsize,4096\r\n");
         let mut table = Table::new([words("class")]);
         table.row([Cell::class("a")]);
-        let text = render(&facts().table(table.clone()).table(table));
-        assert_eq!(text, "class\r\na\r\n\r\nclass\r\na\r\n");
+        let text = render(&facts().table(table));
+        assert_eq!(text, "name,value\r\nsize,4096\r\n\r\nclass\r\na\r\n");
         assert_eq!(render(&Doc::new()), "");
     }
 }

@@ -17,7 +17,9 @@ use crate::leaks::below::{Below, below, below_nodes};
 use crate::leaks::finalizable::finalizable;
 pub use crate::leaks::finalizable::{Finalizable, FinalizableClass};
 pub use crate::leaks::threads::{LocalOf, ThreadLocalOf};
-use crate::leaks::threads::{local_of, thread_local_of, variables_of, variables_on};
+use crate::leaks::threads::{
+    local_of, static_field_of, thread_local_of, variables_of, variables_on,
+};
 use crate::objects::allocation::{AllocatedBy, allocated_by};
 use crate::objects::describe::{Address, ObjectRef, describe};
 use crate::objects::nodes::own_size;
@@ -177,6 +179,9 @@ pub struct Suspect {
     /// The frame whose local variable holds the first object of the path, or the second one if the first is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_of: Option<LocalOf>,
+    /// A static field that holds the first object of the path, too, if a local variable does: `Class.field`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub static_field: Option<String>,
     /// The thread-local variable that the path goes through, if its first object is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_local_of: Option<ThreadLocalOf>,
@@ -341,6 +346,7 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
     let thread = heap.threads().iter().find(|t| t.object == Some(object));
     let trace = thread.map_or_else(|| heap.allocation_trace(object), |t| t.trace);
     let (stack, stack_omitted) = ends_of(heap, trace);
+    let local = local_of(heap, &path);
     Ok(Suspect {
         kind: SuspectKind::Object,
         is_thread: thread.is_some(),
@@ -352,7 +358,8 @@ fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect,
         finalizable: None,
         chain_of: link.map(|class| heap.class(class).name.clone()),
         roots: root_kinds(heap, object),
-        local_of: local_of(heap, &path),
+        static_field: local.as_ref().and_then(|_| static_field_of(heap, &path)),
+        local_of: local,
         thread_local_of: thread_local_of(heap, &path),
         thread_locals: variables_on(heap, &path),
         holder: holder(&path),
@@ -428,6 +435,7 @@ fn group(
         .unwrap_or_default();
     let allocated = largest.first().map(|o| heap.allocation_trace(*o));
     let (stack, stack_omitted) = allocated.map(|t| ends_of(heap, t)).unwrap_or_default();
+    let local = local_of(heap, &path);
     Ok(Suspect {
         kind: SuspectKind::Class,
         class: info.name.clone(),
@@ -442,7 +450,8 @@ fn group(
         finalizable: None,
         chain_of: None,
         roots,
-        local_of: local_of(heap, &path),
+        static_field: local.as_ref().and_then(|_| static_field_of(heap, &path)),
+        local_of: local,
         thread_local_of: thread_local_of(heap, &path),
         thread_locals: variables_of(heap, class, limit, retained),
         holder: holder(&path),

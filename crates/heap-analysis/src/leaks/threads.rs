@@ -54,6 +54,15 @@ pub(super) fn local_of(heap: &Heap, path: &[Step]) -> Option<LocalOf> {
     })
 }
 
+/// The static field that holds the first object of a path, `Class.field`, if this is no thread.
+pub(super) fn static_field_of(heap: &Heap, path: &[Step]) -> Option<String> {
+    let (first, thread) = start(heap, path)?;
+    match thread {
+        Some(_) => None,
+        None => static_fields(heap, std::iter::once(first)).remove(&heap.id(first)),
+    }
+}
+
 /// The thread-local variable of a thread that a path begins with.
 pub(super) fn thread_local_of(heap: &Heap, path: &[Step]) -> Option<ThreadLocalOf> {
     let thread = start(heap, path)?.1?;

@@ -70,7 +70,7 @@ impl Roots {
                 roots.threads.entry(raw.root.thread.0).or_insert(object);
             }
         }
-        for (serial, object, _) in &mapped.symbols.started {
+        for (serial, (object, _)) in &mapped.symbols.started {
             if let Some(object) = rank(map, *object) {
                 roots.threads.entry(serial.0).or_insert(object);
             }

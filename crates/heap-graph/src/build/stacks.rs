@@ -81,7 +81,7 @@ fn threads(mapped: &Mapped<'_>, objects: &Objects, map: &IdMap<'_>, detail: &mut
             });
         }
     }
-    for (serial, object, trace) in &mapped.symbols.started {
+    for (serial, (object, trace)) in &mapped.symbols.started {
         if seen.insert(serial.0) {
             detail.threads.push(ThreadInfo {
                 object: rank(map, *object),

@@ -5,6 +5,7 @@ use hprof::{
     readable_class_name,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Names and stacks of one file. Strings are kept as offsets into the file.
 #[derive(Default)]
@@ -16,8 +17,8 @@ pub(crate) struct Symbols<'a> {
     pub(crate) frames: FxHashMap<u64, Frame>,
     /// Trace serial, thread serial, frame ids.
     pub(crate) traces: Vec<(Serial, Serial, Vec<ObjectId>)>,
-    /// Thread serial, thread object, trace.
-    pub(crate) started: Vec<(Serial, ObjectId, Serial)>,
+    /// Object and trace of the threads that were started and have not ended, by thread serial.
+    pub(crate) started: BTreeMap<Serial, (ObjectId, Serial)>,
     /// Whether local variables in the dump are conservative: all words of a stack that look like references.
     pub(crate) conservative_locals: bool,
     /// The sizes of objects, if the dump has them.
@@ -66,7 +67,10 @@ impl<'a> Symbols<'a> {
                 trace,
                 ..
             }) => {
-                self.started.push((thread, object, trace));
+                self.started.entry(thread).or_insert((object, trace));
+            }
+            Some(Record::EndThread { thread }) => {
+                self.started.remove(&thread);
             }
             _ => {}
         }

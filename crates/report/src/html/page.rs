@@ -104,6 +104,7 @@ fn one_line(suspect: &Suspect) -> String {
     let held = suspect
         .holder
         .as_ref()
+        .or(suspect.static_field.as_ref())
         .map(|h| format!(", held by {h}"))
         .or_else(|| {
             let local = suspect.local_of.as_ref()?;

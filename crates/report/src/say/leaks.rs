@@ -455,11 +455,20 @@ fn root_sentence(suspect: &Suspect) -> Vec<Span> {
         return spans;
     }
     if let Some(local) = &suspect.local_of {
-        let mut spans = vec![
+        let mut spans = Vec::new();
+        if let Some(field) = &suspect.static_field {
+            spans.push(Span::from("The static field "));
+            spans.push(Span::Strong(field.clone()));
+            spans.push(Span::from(" holds it. "));
+        }
+        spans.extend([
             Span::from("A local variable of the thread "),
             Span::Value(format!("\"{}\"", local.thread)),
-            Span::from(" holds it"),
-        ];
+            Span::from(match suspect.static_field {
+                Some(_) => " holds it, too",
+                None => " holds it",
+            }),
+        ]);
         if !local.frame.is_empty() {
             spans.push(Span::from(", in "));
             spans.push(Span::Strong(local.frame.clone()));

@@ -1,7 +1,7 @@
 //! Facts about the file, and whether it is complete.
 
 use super::Say;
-use crate::doc::{Cell, Doc, Span, Table, number, words};
+use crate::doc::{Block, Cell, Doc, Span, Table, number, words};
 use crate::units::{plural, utc};
 use heap_analysis::tables::summary::FileSummary;
 use heap_analysis::tables::validate::Verdict;
@@ -74,7 +74,9 @@ impl Say for FileSummary {
     const NAME: &'static str = "summary";
 
     fn sheet(&self) -> Doc {
-        Doc::new().table(values(self)).append(self.doc())
+        let mut doc = self.doc();
+        doc.blocks.retain(|block| !matches!(block, Block::Facts(_)));
+        Doc::new().table(values(self)).append(doc)
     }
 
     fn doc(&self) -> Doc {

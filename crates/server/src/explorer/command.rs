@@ -84,6 +84,11 @@ mod tests {
             "set=class:a.B[]&limit=5",
             "tenure objects 'a b.hprof' 'class:a.B[]' --by class --limit 5",
         );
+        check(
+            "merged_paths",
+            "set=class:a.B&top=20",
+            "tenure objects --paths 'a b.hprof' class:a.B --limit 20",
+        );
         check("object", "id=0x10", "tenure object 'a b.hprof' 0x10");
     }
 }

@@ -294,7 +294,7 @@ pub const VIEWS: &[View] = &[
                 "Levels of the tree.",
                 None
             ),
-            of("top", Kind::Number(0, 5, 100), "Branches of a node.", None),
+            of("top", Kind::Number(0, 5, 100), "Branches of a node.", LIMIT),
             of(
                 "max_paths",
                 Kind::Number(0, 1000, 100_000),
