@@ -62,7 +62,7 @@ pub struct Global {
     #[arg(long, global = true, env = "TENURE_NO_INDEX", hide_env = true, action = ArgAction::SetTrue,
         value_parser = parse_flag)]
     pub no_index: bool,
-    /// Memory limit, such as 2G [default: for indexing most of what is free]
+    /// Memory limit, such as 2G [default: most of what is free]
     #[arg(long, global = true, env = "TENURE_MAX_MEMORY", hide_env = true, value_name = "SIZE",
         value_parser = parse_size)]
     pub max_memory: Option<u64>,

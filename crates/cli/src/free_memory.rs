@@ -9,11 +9,11 @@ const LEAST_RESERVE: u64 = 96 << 20;
 /// The least limit: what any analysis takes, however small the dump is.
 const LEAST: u64 = 16 << 20;
 
-/// The limit of memory of an analysis unless one is given: what is free, less a reserve.
+/// The limit of memory of an analysis unless one is given: what is free, less a reserve, in whole MiB.
 pub(crate) fn usual_limit() -> Option<u64> {
     let free = container::free_memory(std::process::id())?;
     let reserve = (free / RESERVE).max(LEAST_RESERVE);
-    Some(free.saturating_sub(reserve).max(LEAST))
+    Some((free.saturating_sub(reserve) >> 20 << 20).max(LEAST))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use std::sync::mpsc;
 use std::thread;
 
 /// Longer answers are not kept beside the index.
-const MOST_KEPT: usize = 1 << 20;
+const MOST_KEPT: usize = 32 << 20;
 
 /// One run of the program.
 pub struct Session {
@@ -69,13 +69,15 @@ impl Session {
 
     /// The options of the graph.
     pub fn options(&self) -> Options {
+        let usual = free_memory::usual_limit();
         Options {
             layout: self.global.layout.into(),
             strength: self.global.strength.into(),
             cache_dir: self.global.cache_dir.clone(),
             no_index: self.global.no_index,
-            max_memory: free_memory::usual_limit(),
+            max_memory: usual,
             total_memory: self.global.max_memory,
+            analysis_memory: usual.filter(|_| self.global.max_memory.is_none()),
             threads: self.global.threads,
             phases: self.phases.clone(),
             ..Options::default()

@@ -1,5 +1,6 @@
 //! The integration tests of `cli` as one program, so that it is linked once.
 
+mod address_space;
 mod android;
 mod archives;
 mod attaching;

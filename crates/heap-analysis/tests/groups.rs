@@ -231,7 +231,7 @@ proptest! {
         }
         let word = if below { "retained:" } else { "" };
         let spec = format!("{word}object:{}", ids.join(",")).parse().expect("a set");
-        let set = members(&heap, &spec, true).expect("members");
+        let set = members(&heap, &spec, true, &Control::quiet()).expect("members");
         for by in [GroupBy::Class, GroupBy::Superclass, GroupBy::Package, GroupBy::Loader, GroupBy::Site] {
             let classes = ClassGroups::new(&heap, by);
             // The names of an object's groups.

@@ -37,7 +37,7 @@ fn demo() -> Heap {
 
 fn set(heap: &Heap, text: &str) -> BTreeSet<u64> {
     let spec: SetSpec = text.parse().expect("a set");
-    let found = members_of(heap, &spec, false).expect("members");
+    let found = members_of(heap, &spec, false, &Control::quiet()).expect("members");
     let list: Vec<u64> = found.iter().map(|o| o.0).collect();
     assert!(list.is_sorted_by(|a, b| a < b), "{text} is in order");
     assert_eq!(list.len() as u64, found.len());
@@ -131,7 +131,7 @@ fn the_set_of_a_row_has_what_the_row_says() {
                 other => panic!("{other:?}"),
             };
             let spec: SetSpec = spec.parse().unwrap();
-            let objects = members_of(&heap, &spec, false).unwrap();
+            let objects = members_of(&heap, &spec, false, &Control::quiet()).unwrap();
             let total = members::total(&heap, &objects);
             assert_eq!(
                 (total.objects, total.shallow),
@@ -145,7 +145,7 @@ fn the_set_of_a_row_has_what_the_row_says() {
 #[test]
 fn a_histogram_of_everything_is_the_histogram() {
     let heap = demo();
-    let objects = members_of(&heap, &SetSpec::All, false).unwrap();
+    let objects = members_of(&heap, &SetSpec::All, false, &Control::quiet()).unwrap();
     for by in [GroupBy::Class, GroupBy::Package, GroupBy::Loader] {
         let options = HistogramOptions {
             by,
@@ -177,7 +177,7 @@ fn what_an_object_retains_is_the_size_of_its_retained_set() {
         let spec: SetSpec = format!("retained:object:{}", heap.id(object))
             .parse()
             .unwrap();
-        let objects = members_of(&heap, &spec, false).unwrap();
+        let objects = members_of(&heap, &spec, false, &Control::quiet()).unwrap();
         assert_eq!(
             members::total(&heap, &objects).shallow,
             heap.retained(object)
@@ -195,7 +195,13 @@ fn members_of_both_and_their_dominators_add_up() {
         "class:java.lang.String and retained:class:java.lang.Thread",
     );
     assert_eq!(both, strings.intersection(&held).copied().collect());
-    let objects = members_of(&heap, &"class:java.lang.String".parse().unwrap(), false).unwrap();
+    let objects = members_of(
+        &heap,
+        &"class:java.lang.String".parse().unwrap(),
+        false,
+        &Control::quiet(),
+    )
+    .unwrap();
     let answer = members::immediate_dominators(&heap, "s".to_owned(), &objects, None);
     let sum: u64 = answer.rows.iter().map(|r| r.dominated).sum();
     assert_eq!(sum, objects.len());
@@ -254,7 +260,13 @@ fn collections_hold_as_many_things_as_they_say() {
 fn a_small_set_and_a_large_one_count_what_they_retain_alike() {
     let heap = demo();
     // Few objects are climbed from, many are met on a walk; what both hold is the same.
-    let sessions = members_of(&heap, &"class:shop.Session".parse().unwrap(), false).unwrap();
+    let sessions = members_of(
+        &heap,
+        &"class:shop.Session".parse().unwrap(),
+        false,
+        &Control::quiet(),
+    )
+    .unwrap();
     let few = Selection::of(&heap, sessions.iter().take(100));
     for objects in [&few, &sessions] {
         let answer = members::histogram_of(&heap, objects, &HistogramOptions::default());
@@ -299,7 +311,7 @@ fn a_chain_and_a_star_are_retained_whole_by_several_workers() {
         };
         let heap = Heap::open(file.path(), &options, &Control::quiet()).unwrap();
         let all = format!("retained:object:0x{star:x}");
-        let set = members_of(&heap, &all.parse().unwrap(), false).unwrap();
+        let set = members_of(&heap, &all.parse().unwrap(), false, &Control::quiet()).unwrap();
         assert_eq!(set.len(), 35_001);
         assert_eq!(
             members::total(&heap, &set).shallow,
@@ -365,13 +377,13 @@ fn virtual_threads_of_one_stack_are_a_set() {
     for group in &groups {
         let spec: SetSpec = format!("stack:{:#x}", group[7]).parse().expect("a set");
         assert_eq!(spec.to_string().parse::<SetSpec>().expect("a set"), spec);
-        let members = members_of(&heap, &spec, false).expect("members");
+        let members = members_of(&heap, &spec, false, &Control::quiet()).expect("members");
         let ids: Vec<u64> = members.iter().map(|o| heap.id(o).0).collect();
         assert_eq!(&ids, group);
     }
     let none: SetSpec = format!("stack:{platform:#x}").parse().expect("a set");
     assert!(
-        members_of(&heap, &none, false).is_err(),
+        members_of(&heap, &none, false, &Control::quiet()).is_err(),
         "no virtual thread"
     );
     let answer = heap_analysis::tables::threads::threads(&heap, &Default::default());
@@ -400,7 +412,9 @@ fn a_set_whose_name_is_not_there_is_an_error() {
     ] {
         for whole in [set.to_owned(), format!("retained:(all and in:{set})")] {
             let spec: SetSpec = whole.parse().expect("a set");
-            let error = members_of(&heap, &spec, true).expect_err(set).to_string();
+            let error = members_of(&heap, &spec, true, &Control::quiet())
+                .expect_err(set)
+                .to_string();
             assert_eq!(error, format!("{set} is not in this dump{similar}"));
         }
     }
@@ -414,7 +428,10 @@ fn a_set_whose_name_is_not_there_is_an_error() {
         "all and unreachable",
     ] {
         let spec: SetSpec = set.parse().expect("a set");
-        assert!(members_of(&heap, &spec, false).is_ok(), "{set}");
+        assert!(
+            members_of(&heap, &spec, false, &Control::quiet()).is_ok(),
+            "{set}"
+        );
     }
 }
 
@@ -442,13 +459,19 @@ fn what_is_found_of_a_set_in_part_is_in_the_whole_of_it() {
         "in:class:java.lang.String and package:java.util",
     ] {
         let spec: SetSpec = text.parse().expect("a set");
-        let some = some_of(&heap, &spec, false, &look).expect("found");
+        let some = some_of(&heap, &spec, false, &look, &Control::quiet()).expect("found");
         let some: BTreeSet<u64> = some.expect("in part").iter().map(|o| o.0).collect();
         assert!(some.is_subset(&set(&heap, text)), "{text}");
         found += usize::from(!some.is_empty());
     }
     assert!(found >= 8, "{found} of the sets had members in the windows");
-    let small = some_of(&heap, &SetSpec::All, false, &Look::default());
+    let small = some_of(
+        &heap,
+        &SetSpec::All,
+        false,
+        &Look::default(),
+        &Control::quiet(),
+    );
     assert!(
         small.expect("a set").is_none(),
         "a small heap is not asked in part"
@@ -479,6 +502,11 @@ fn what_a_weak_reference_holds_is_in_no_set_of_reachable_objects() {
     let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump");
     let spec: SetSpec = "out:java.lang.ref.WeakReference".parse().expect("a set");
     for (all, want) in [(false, 0), (true, 1)] {
-        assert_eq!(members_of(&heap, &spec, all).expect("members").len(), want);
+        assert_eq!(
+            members_of(&heap, &spec, all, &Control::quiet())
+                .expect("members")
+                .len(),
+            want
+        );
     }
 }

@@ -244,7 +244,7 @@ impl Heap {
         control: &Control<'_>,
         mut visitor: impl FnMut() -> V,
     ) -> Result<Vec<V>, HeapError> {
-        let source = self.source()?;
+        let source = self.source_under(control)?;
         let map = hprof::map_file(source.bytes(), |_| {})?;
         let snapshot = self.summary().snapshot.0.saturating_sub(1);
         let units = self.split(units_of(map.snapshot(snapshot)));

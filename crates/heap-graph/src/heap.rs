@@ -181,12 +181,17 @@ impl Heap {
         self.options.thread_count()
     }
 
+    /// The dump. One with an index is opened, and if it is packed unpacked, when it is first read.
     pub(crate) fn source(&self) -> Result<&Source, HeapError> {
+        self.source_under(&Control::quiet())
+    }
+
+    /// As [`source`](Self::source), for work that can be cancelled.
+    pub(crate) fn source_under(&self, control: &Control<'_>) -> Result<&Source, HeapError> {
         if let Some(source) = self.source.get() {
             return Ok(source);
         }
-        let control = Control::quiet();
-        let source = sections::open(&self.path, self.identity, &self.options, &control)?;
+        let source = sections::open(&self.path, self.identity, &self.options, control)?;
         Ok(self.source.get_or_init(|| source))
     }
 

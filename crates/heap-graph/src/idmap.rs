@@ -161,6 +161,13 @@ pub(crate) struct FinishedIds {
     pub(crate) duplicates: u64,
 }
 
+impl FinishedIds {
+    /// Bytes of the blocks and their numbers.
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of_val(&*self.blocks) + size_of_val(&*self.numbers)) as u64
+    }
+}
+
 /// From block number to block index.
 #[derive(Debug)]
 pub(crate) struct Directory(Kind);

@@ -14,8 +14,13 @@ const FIXED_MEMORY: u64 = 20 << 20;
 const ANALYSIS_MEMORY: u64 = 6 << 20;
 /// The buffers of a worker thread.
 const THREAD_MEMORY: u64 = 2 << 20;
-/// So many bytes of a dump have one byte in the map of its ids, or more.
+/// So many bytes of a dump have one byte in the map of its ids.
 const BYTES_PER_ID_MAP: u64 = 56;
+
+/// Bytes that the map of ids usually has for so many bytes of a dump. If the ids are far apart it has more.
+pub(crate) fn expected_id_map(input: u64) -> u64 {
+    input / BYTES_PER_ID_MAP
+}
 
 /// How to open a dump.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +41,7 @@ pub struct Options {
     /// Bytes of memory that the process may use: the arrays of a build get what the rest of the build leaves, and an
     /// analysis gets what the process leaves. What needs more is refused.
     pub total_memory: Option<u64>,
-    /// Bytes that an analysis of the opened heap may use, instead of what `total_memory` leaves (for tests).
+    /// Bytes that an analysis of the opened heap may use, instead of what `total_memory` leaves. What needs more is refused.
     pub analysis_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
@@ -65,7 +70,7 @@ impl Options {
             return Ok(self.max_memory);
         };
         let threads = THREAD_MEMORY * self.thread_count() as u64;
-        let least = private_memory() + FIXED_MEMORY + threads + input / BYTES_PER_ID_MAP;
+        let least = private_memory() + FIXED_MEMORY + threads + expected_id_map(input);
         match limit.checked_sub(least) {
             Some(left) => Ok(Some(left)),
             None => Err(HeapError::Memory {
@@ -186,15 +191,20 @@ impl HeapError {
         )
     }
 
+    /// True if a disk for temporary files is full.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        match self {
+            HeapError::Io { error, .. } | HeapError::Source(SourceError::Spill { error, .. }) => {
+                is_full_disk(error)
+            }
+            _ => false,
+        }
+    }
+
     /// Names the folder of the temporary files, if the reason is that its disk is full.
     pub(crate) fn with_folder(self, dir: &std::path::Path) -> HeapError {
         match self {
-            HeapError::Io { what, error }
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-                ) =>
-            {
+            HeapError::Io { what, error } if is_full_disk(&error) => {
                 let dir = dir.display();
                 HeapError::Io {
                     what: format!(
@@ -211,6 +221,12 @@ impl HeapError {
         let what = what.into();
         move |error| HeapError::Io { what, error }
     }
+}
+
+/// True if nothing more can be written: the disk is full, or the user's share of it.
+pub(crate) fn is_full_disk(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 #[cfg(test)]

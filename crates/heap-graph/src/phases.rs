@@ -15,6 +15,8 @@ pub struct Phase {
     pub wall: Duration,
     /// Processor time of all threads.
     pub cpu: Duration,
+    /// Bytes of the dump that it walked, record by record.
+    pub walked: u64,
     /// Counted random accesses to large arrays.
     pub random: u64,
     /// The most bytes that its arrays with one element per object or reference had at the same time.
@@ -44,6 +46,7 @@ struct Recorder {
     done: Mutex<Vec<Phase>>,
     open: Mutex<Option<(&'static str, Instant, Duration)>>,
     objects: AtomicU64,
+    walked: AtomicU64,
     random: AtomicU64,
     arrays: AtomicU64,
     most_arrays: AtomicU64,
@@ -60,6 +63,7 @@ impl Phases {
             done: Mutex::default(),
             open: Mutex::default(),
             objects: AtomicU64::new(0),
+            walked: AtomicU64::new(0),
             random: AtomicU64::new(0),
             arrays: AtomicU64::new(0),
             most_arrays: AtomicU64::new(0),
@@ -110,6 +114,13 @@ impl Phases {
         }
     }
 
+    /// Adds bytes of the dump that this phase walked.
+    pub(crate) fn walked(&self, bytes: u64) {
+        if let Some(recorder) = &self.0 {
+            recorder.walked.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Counts random accesses of this phase.
     pub(crate) fn random(&self, count: u64) {
         if let Some(recorder) = &self.0 {
@@ -139,6 +150,7 @@ impl Recorder {
         // The next phase begins with what is still there.
         let now = self.arrays.load(Ordering::Relaxed);
         let arrays = self.most_arrays.swap(now, Ordering::Relaxed);
+        let walked = self.walked.swap(0, Ordering::Relaxed);
         let random = self.random.swap(0, Ordering::Relaxed);
         let open = self.open.lock().ok().and_then(|mut open| open.take());
         if let (Some((name, from, cpu)), Ok(mut done)) = (open, self.done.lock()) {
@@ -146,6 +158,7 @@ impl Recorder {
                 name,
                 wall: from.elapsed(),
                 cpu: raw::processor_time().saturating_sub(cpu),
+                walked,
                 random,
                 arrays,
                 private,
@@ -173,6 +186,7 @@ mod tests {
         phases.arrays(100);
         phases.arrays(700);
         phases.arrays(40);
+        phases.walked(5);
         phases.random(3);
         phases.random(4);
         phases.clone().begin("second");
@@ -182,8 +196,10 @@ mod tests {
             phases: done,
         } = phases.finish();
         assert_eq!(objects, 9);
-        let counted: Vec<_> = done.iter().map(|p| (p.name, p.random, p.arrays)).collect();
-        assert_eq!(counted, [("first", 7, 700), ("second", 0, 40)]);
+        let counted = done.iter();
+        let counted = counted.map(|p| (p.name, p.walked, p.random, p.arrays));
+        let counted: Vec<_> = counted.collect();
+        assert_eq!(counted, [("first", 5, 7, 700), ("second", 0, 0, 40)]);
         assert!(!cfg!(target_os = "linux") || done.iter().all(|p| p.private > 0));
         assert!(phases.finish().phases.is_empty());
     }

@@ -5,7 +5,7 @@ use crate::build::classes::ClassTable;
 use crate::build::units::units_of;
 use crate::build::{self};
 use crate::heap::split_snapshot;
-use crate::index::{make_requested, spill_dir};
+use crate::index::{in_spill_folder, make_requested};
 use crate::sections::unpack;
 use crate::{Control, HeapError, Options, Strength, Summary};
 use hprof::source::Source;
@@ -44,8 +44,9 @@ pub fn quick_histogram(
 ) -> Result<QuickHistogram, HeapError> {
     let (path, options) = split_snapshot(path, options);
     make_requested(&options)?;
-    let spill = spill_dir(&path, &options);
-    let source = Source::open(&path, &unpack(&spill, &options, control))?;
+    let source = in_spill_folder(&path, &options, |folder| {
+        Ok(Source::open(&path, &unpack(folder, &options, control))?)
+    })?;
     source.advise(true);
     let mapped = build::map(&source, true)?;
     let snapshot = mapped.choose_snapshot(&path, options.snapshot)?;

@@ -74,6 +74,11 @@ impl Budget {
         }
     }
 
+    /// Counts memory of the build that is in no array of this budget: less is left for those that follow.
+    pub(crate) fn charge(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// True when an array had to go to disk.
     pub(crate) fn spilled(&self) -> bool {
         self.spilled.load(Ordering::Relaxed)
@@ -123,7 +128,10 @@ impl<'b, T: Plain> BigVec<'b, T> {
             array.charged = Some((budget, charge));
             return Ok(array);
         }
-        let mut array = Self::anonymous(len, expect)?;
+        let array = Self::anonymous(len, expect);
+        let mut array = array.inspect_err(|_| {
+            budget.used.fetch_sub(charge, Ordering::Relaxed);
+        })?;
         array.charged = Some((budget, charge));
         Ok(array)
     }

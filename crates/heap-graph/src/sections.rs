@@ -1,7 +1,7 @@
 //! The sections of an opened heap's index. One whose checksum is wrong is read from an index that
 //! is built again, so a damaged index costs time and never changes an answer.
 
-use crate::index::{Identity, IndexFile, IndexPlace, Tag, spill_dir};
+use crate::index::{Identity, IndexFile, IndexPlace, Tag, in_spill_folder};
 use crate::raw::{Plain, view};
 use crate::{Control, HeapError, Options, build};
 use hprof::source::{Changed, Source, Unpack};
@@ -112,8 +112,9 @@ pub(crate) fn open(
     options: &Options,
     control: &Control<'_>,
 ) -> Result<Source, HeapError> {
-    let spill = spill_dir(path, options);
-    let source = Source::open(path, &unpack(&spill, options, control))?;
+    let source = in_spill_folder(path, options, |folder| {
+        Ok(Source::open(path, &unpack(folder, options, control))?)
+    })?;
     // After the opening: a file that took the name before it has another identity.
     if expected.is_some() && identity(path, options) != expected {
         return Err(HeapError::Changed {
@@ -134,11 +135,12 @@ pub(crate) fn build(
 ) -> Result<(IndexFile, Source), HeapError> {
     options.phases.begin("records");
     let source = open(path, identity, options, control)?;
-    let spill = spill_dir(path, options);
     source.advise(true);
     let mapped = build::map(&source, false)?;
     let place = identity.map(|identity| (IndexPlace::of(path, options), identity));
-    let file = build::build(&mapped, path, place.as_ref(), &spill, options, control)?;
+    let file = in_spill_folder(path, options, |folder| {
+        build::build(&mapped, path, place.as_ref(), folder, options, control)
+    })?;
     drop(mapped);
     source.advise(false);
     Ok((file, source))

@@ -1,7 +1,6 @@
 //! How much is read and kept: exact numbers, no stopwatch.
 
-use heap_graph::{Control, Heap, ObjIdx, Options, Progress, quick_histogram};
-use std::sync::Mutex;
+use heap_graph::{Control, Heap, ObjIdx, Options, Phases, quick_histogram};
 use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
 const OBJECTS: u64 = 300_000;
@@ -33,7 +32,7 @@ fn dump() -> (tempfile::NamedTempFile, u64) {
 }
 
 #[test]
-fn the_histogram_walks_the_heap_once_and_the_graph_twice() {
+fn the_histogram_walks_the_heap_once_and_the_graph_twice_with_eighteen_bytes_an_object() {
     let (file, len) = dump();
     let options = Options {
         no_index: true,
@@ -46,28 +45,24 @@ fn the_histogram_walks_the_heap_once_and_the_graph_twice() {
         quick.walked
     );
 
-    let passes: Mutex<Vec<(&str, u64)>> = Mutex::new(Vec::new());
-    let progress = |p: Progress| {
-        let mut passes = passes.lock().expect("no panic before");
-        match passes.iter_mut().find(|(phase, _)| *phase == p.phase) {
-            Some((_, most)) => *most = (*most).max(p.done),
-            None => passes.push((p.phase, p.done)),
-        }
+    let options = Options {
+        phases: Phases::recording(),
+        ..options
     };
-    let control = Control {
-        progress: &progress,
-        cancel: Control::quiet().cancel,
-    };
-    let heap = Heap::open(file.path(), &options, &control).expect("it opens");
-    let passes = passes.into_inner().expect("no panic before");
-    let over_the_file: Vec<_> = passes
+    let heap = Heap::open(file.path(), &options, &Control::quiet()).expect("it opens");
+    let phases = options.phases.finish().phases;
+    let walked: Vec<_> = phases
         .iter()
-        .filter(|(phase, _)| matches!(*phase, "objects" | "references" | "referrers"))
+        .filter(|phase| phase.walked > 0)
+        .map(|phase| (phase.name, phase.walked))
         .collect();
     assert_eq!(
-        over_the_file,
-        [&("objects", quick.walked), &("references", quick.walked)]
+        walked,
+        [("objects", quick.walked), ("references", quick.walked)]
     );
+    let most = phases.iter().map(|phase| phase.arrays).max();
+    let each = most.expect("phases") as f64 / OBJECTS as f64;
+    assert!(each > 4.0 && each <= 18.0, "{each} bytes an object");
     assert_eq!(heap.len(), quick.summary.objects.total);
 }
 

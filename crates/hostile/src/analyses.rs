@@ -339,7 +339,7 @@ const SETS: &[&str] = &[
 fn sets(heap: &Heap, turn: Turn) -> Result<(), HeapError> {
     for text in [turn.of(SETS), turn.of(&SETS[5..])] {
         let spec: SetSpec = text.parse().expect("a set");
-        let Ok(set) = set::members(heap, &spec, true) else {
+        let Ok(set) = set::members(heap, &spec, true, &Control::quiet()) else {
             continue;
         };
         let page = members::PageOptions {
@@ -373,7 +373,7 @@ fn scope(heap: &Heap, turn: Turn) -> Scope {
         "sub:java.util.Map",
     ]);
     let spec: SetSpec = name.parse().expect("a set");
-    match set::members(heap, &spec, true) {
+    match set::members(heap, &spec, true, &Control::quiet()) {
         Ok(objects) if name != "all" => Scope::Set {
             name: name.to_owned(),
             all: true,

@@ -10,6 +10,7 @@ pub fn table(profile: &Profile) -> Doc {
         words("phase"),
         number("CPU s"),
         number("wall s"),
+        number("walked"),
         number("random accesses"),
         number("arrays"),
         number("private"),
@@ -25,6 +26,7 @@ pub fn table(profile: &Profile) -> Doc {
             text(phase.name.to_owned()),
             text(format!("{:.3}", phase.cpu.as_secs_f64())),
             text(format!("{:.3}", phase.wall.as_secs_f64())),
+            Cell::bytes(Bytes(phase.walked)),
             Cell::count(phase.random),
             Cell::bytes(Bytes(phase.arrays)),
             Cell::bytes(Bytes(phase.private)),
@@ -44,6 +46,7 @@ pub fn table(profile: &Profile) -> Doc {
             "{:.3}",
             phases().map(|p| p.wall.as_secs_f64()).sum::<f64>()
         )),
+        Cell::bytes(Bytes(phases().map(|p| p.walked).sum())),
         Cell::count(phases().map(|p| p.random).sum()),
         Cell::bytes(Bytes(most(|phase| phase.arrays))),
         Cell::bytes(Bytes(private)),

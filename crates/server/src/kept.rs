@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, IntoInnerError, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A larger file was not written by Tenure.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_BYTES: u64 = 128 << 20;
 
 /// An answer as a line of the file.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub struct KeptAnswers {
     path: PathBuf,
     /// The first line: the dump, index and build that the answers belong to.
     key: String,
+    /// The most bytes of the file.
+    most: u64,
 }
 
 impl KeptAnswers {
@@ -42,7 +44,8 @@ impl KeptAnswers {
             build.len(),
             age.as_nanos()
         );
-        Some(KeptAnswers { path, key })
+        let most = MOST_BYTES;
+        Some(KeptAnswers { path, key, most })
     }
 
     /// All answers; none when the file belongs to another dump, index or build, or is damaged.
@@ -65,21 +68,20 @@ impl KeptAnswers {
         write(&self.path, &self.key, answers)
     }
 
-    /// Adds an answer. The oldest answers are dropped to make space for it. An answer larger than an eighth of the
+    /// Adds an answer. The oldest answers are dropped to make space for it. An answer larger than a quarter of the
     /// limit is not saved.
     ///
     /// # Errors
     /// As for [`replace`](Self::replace).
     pub fn add(&self, new: Kept) -> io::Result<()> {
-        // JSON writes a byte of text as at most six.
-        let room = |kept: &Kept| 6 * (kept.question.len() + kept.answer.len()) as u64 + 64;
-        if room(&new) > MOST_BYTES / 8 {
+        let room = |kept: &Kept| line_of(kept).map_or(u64::MAX, |line| line.len() as u64 + 1);
+        if room(&new) > self.most / 4 {
             return Ok(());
         }
         let mut all = self.read();
         all.retain(|kept| kept.question != new.question);
         all.push(new);
-        let mut left = MOST_BYTES;
+        let mut left = self.most.saturating_sub(self.key.len() as u64 + 1);
         let fits = |kept: &&Kept| {
             left = left.saturating_sub(room(kept));
             left > 0
@@ -100,19 +102,30 @@ fn read(path: &Path, key: &str) -> Vec<Kept> {
     if lines.next().as_deref() != Some(key) {
         return Vec::new();
     }
-    let lines: Option<Vec<Kept>> = lines.map(|line| serde_json::from_str(&line).ok()).collect();
+    let lines: Option<Vec<Kept>> = lines.map(|line| parsed(&line)).collect();
     lines.unwrap_or_default()
+}
+
+/// An answer as a line: the checksum of the JSON text (CRC-32, eight hexadecimal digits), a space and the text.
+fn line_of(kept: &Kept) -> io::Result<String> {
+    let text = serde_json::to_string(kept)?;
+    Ok(format!("{:08x} {text}", crc32fast::hash(text.as_bytes())))
+}
+
+/// The answer in a line; `None` if the line is damaged.
+fn parsed(line: &str) -> Option<Kept> {
+    let (checksum, text) = line.split_once(' ')?;
+    let is_whole = u32::from_str_radix(checksum, 16).ok()? == crc32fast::hash(text.as_bytes());
+    is_whole.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 fn write(path: &Path, key: &str, lines: impl Iterator<Item = Kept>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     // Written completely under another name first, so that two explorers of one dump do not disturb each other.
-    // Buffered, because an answer is written in as many parts as it has quotes.
     let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(folder)?);
     writeln!(file, "{key}")?;
-    for line in lines {
-        serde_json::to_writer(&mut file, &line)?;
-        file.write_all(b"\n")?;
+    for kept in lines {
+        writeln!(file, "{}", line_of(&kept)?)?;
     }
     let file = file.into_inner().map_err(IntoInnerError::into_error)?;
     file.persist(path)?;
@@ -145,6 +158,13 @@ mod tests {
         let bytes = fs::read(&path).expect("bytes");
         fs::write(&path, &bytes[..bytes.len() - 5]).expect("cut");
         assert!(read(&path, "key").is_empty());
+        // Each bit of the answers counts.
+        for at in "key\n".len()..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, &damaged).expect("damaged");
+            assert!(read(&path, "key").is_empty(), "{at}");
+        }
         assert!(read(&folder.path().join("absent"), "key").is_empty());
     }
 
@@ -154,18 +174,17 @@ mod tests {
         let answers = KeptAnswers {
             path: folder.path().join("1.answers"),
             key: "key".to_owned(),
+            most: 10_000,
         };
         let kept = |question: &str, answer: String| Kept {
             question: question.to_owned(),
             answer,
         };
-        let one = |n: u32| "x".repeat(1_000_000) + &n.to_string();
+        let one = |n: u32| "x".repeat(1_000) + &n.to_string();
         answers.add(kept("a", "1".to_owned())).expect("written");
         answers.add(kept("a", "2".to_owned())).expect("written");
         assert_eq!(answers.find("a").as_deref(), Some("2"));
-        answers
-            .add(kept("b", "x".repeat(2 << 20)))
-            .expect("left out");
+        answers.add(kept("b", "x".repeat(2_500))).expect("left out");
         assert_eq!(answers.find("b"), None);
         // The oldest ones are dropped.
         for n in 0..12 {

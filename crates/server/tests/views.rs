@@ -180,7 +180,10 @@ fn a_parameter_that_a_view_does_not_have_is_refused() {
 #[test]
 fn an_answer_in_part_becomes_the_whole_answer_for_who_asks_again() {
     let site = Site::new();
+    let largest = site.get("api/v1/dominators?limit=1")["rows"][0]["object"].clone();
+    let paths = format!("paths?id={}", largest.as_str().expect("an id"));
     for view in [
+        &*paths,
         "strings?find=visitor-.*7&limit=20",
         "merged_paths?set=class:java.lang.String&top=20",
         "histogram?set=all&by=superclass",

@@ -31,7 +31,7 @@ impl Args {
         let table = self.table.read()?;
         let heap = Arc::new(session.open(&self.dump.file)?);
         let options = CollectionOptions {
-            scope: self.part.scope(&heap, session.global.unreachable)?,
+            scope: self.part.scope(session, &heap)?,
             top: limit(self.limit, session.is_data(), 40),
         };
         let found = session.with_control(|c| collections(&heap, &table, &options, c))?;

@@ -56,7 +56,7 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let all = self.all || session.global.unreachable;
         let heap = Arc::new(session.open(&self.dump.file)?);
-        let objects = members_of(&heap, &self.set, all)?;
+        let objects = members_of(session, &heap, &self.set, all)?;
         let top = limit(self.limit, session.is_data(), 40);
         let name = self.set.to_string();
         let exit = if let Some(by) = self.by {

@@ -3,6 +3,7 @@
 use super::described::help;
 use super::query::fault;
 use crate::exit::{NotFound, Usage};
+use crate::session::Session;
 use anyhow::Result;
 use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::selection::Selection;
@@ -20,13 +21,14 @@ pub struct Part {
 }
 
 impl Part {
-    /// The objects of the set; without one the reachable objects, or with `all` all of them.
-    pub(crate) fn scope(&self, heap: &Arc<Heap>, all: bool) -> Result<Scope> {
+    /// The objects of the set; without one the reachable objects, or with `--unreachable` all of them.
+    pub(crate) fn scope(&self, session: &Session, heap: &Arc<Heap>) -> Result<Scope> {
+        let all = session.global.unreachable;
         Ok(match &self.set {
             Some(spec) => Scope::Set {
                 name: spec.to_string(),
                 all: all || spec.has_unreachable(),
-                objects: Arc::new(members(heap, spec, all)?),
+                objects: Arc::new(members(session, heap, spec, all)?),
             },
             None => Scope::of_all(all),
         })
@@ -39,10 +41,17 @@ pub(crate) fn parse(text: &str) -> Result<SetSpec, SetError> {
 }
 
 /// The members of a set; with `all` the unreachable ones, too.
-pub(crate) fn members(heap: &Arc<Heap>, spec: &SetSpec, all: bool) -> Result<Selection> {
+pub(crate) fn members(
+    session: &Session,
+    heap: &Arc<Heap>,
+    spec: &SetSpec,
+    all: bool,
+) -> Result<Selection> {
     let queries = Queries::open(Arc::clone(heap)).with_unreachable(all);
     let resolved = queries.resolve(spec, &Limits::default()).map_err(fault)?;
-    set::members(heap, &resolved, all).map_err(of_set)
+    session
+        .with_control(|control| set::members(heap, &resolved, all, control))
+        .map_err(of_set)
 }
 
 fn of_set(error: SetError) -> anyhow::Error {

@@ -38,7 +38,7 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let heap = Arc::new(session.open(&self.dump.file)?);
         let options = StringOptions {
-            scope: self.part.scope(&heap, session.global.unreachable)?,
+            scope: self.part.scope(session, &heap)?,
             top: limit(self.limit, session.is_data(), 40),
             holders: self.holders,
         };

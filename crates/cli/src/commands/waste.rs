@@ -71,7 +71,7 @@ impl Args {
         let question = format!("{self:?} {}", self.table.text()?);
         session.answer_once(&heap, &question, || {
             let options = WasteOptions {
-                scope: self.part.scope(&heap, session.global.unreachable)?,
+                scope: self.part.scope(session, &heap)?,
                 top: limit(self.limit, session.is_data(), usual),
                 holders: !self.no_holders,
                 // A dump in which all objects have one trace was not written by a profiler.

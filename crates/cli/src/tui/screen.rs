@@ -92,7 +92,7 @@ impl Question {
                 Ok(of_histogram(&histogram(heap, &options)?, None))
             }
             Question::HistogramOf(set) => {
-                let objects = members_of(heap, set, false)?;
+                let objects = members_of(heap, set, false, &Control::quiet())?;
                 let options = HistogramOptions {
                     top: Some(ROWS),
                     ..HistogramOptions::default()
@@ -133,7 +133,7 @@ impl Question {
             }
             Question::Unreachable => plain(unreachable::unreachable(heap, Some(ROWS)).doc()),
             Question::Objects(set) => {
-                let objects = members_of(heap, set, false)?;
+                let objects = members_of(heap, set, false, &Control::quiet())?;
                 let total = members::total(heap, &objects);
                 let page = PageOptions {
                     sort: SortBy::Retained,

@@ -3,12 +3,13 @@
 //! `in:class:java.lang.String and package:com.example`.
 
 use crate::objects::fields::lineage;
+use crate::pace::Pace;
 use crate::sets::selection::Selection;
 use crate::sets::similar::{nearest, nearest_qualified};
 use crate::sets::spec::{SetError, SetSpec};
 use crate::tables::group::{ClassGroups, GroupBy, GroupKey, owner_class};
 use crate::tables::threads;
-use heap_graph::{ClassIdx, Columns, Dominator, Heap, ObjIdx};
+use heap_graph::{ClassIdx, Columns, Control, Dominator, Heap, HeapError, ObjIdx};
 use hprof::{ObjectId, Serial, package_of};
 use std::collections::BTreeSet;
 
@@ -129,7 +130,18 @@ fn test_of<'h>(heap: &'h Heap, spec: &SetSpec, all: bool) -> Result<Option<Test<
 }
 
 /// The members of a set. Groups have reachable objects only, or with `all` every object.
-pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetError> {
+///
+/// # Errors
+/// [`SetError::Heap`] with [`HeapError::Cancelled`] soon after the control cancels; the other kinds as they say.
+pub fn members(
+    heap: &Heap,
+    spec: &SetSpec,
+    all: bool,
+    control: &Control<'_>,
+) -> Result<Selection, SetError> {
+    control.check().map_err(HeapError::from)?;
+    let of = |set: &SetSpec| members(heap, set, all, control);
+    let mut pace = Pace::new(control, "members of a set", heap.len());
     let columns = heap.columns();
     let counts = |o: &ObjIdx| all || columns.is_reachable(*o);
     let unknown = || unknown(heap, spec);
@@ -155,22 +167,28 @@ pub fn members(heap: &Heap, spec: &SetSpec, all: bool) -> Result<Selection, SetE
         SetSpec::And(sets) => {
             let mut sets = sets.iter();
             let mut kept = match sets.next() {
-                Some(first) => members(heap, first, all)?,
+                Some(first) => of(first)?,
                 None => Selection::none(heap),
             };
             for set in sets {
-                kept.keep(&members(heap, set, all)?);
+                kept.keep(&of(set)?);
             }
             kept
         }
-        SetSpec::In(set) => holders(heap, members(heap, set, all)?.iter(), counts)?,
-        SetSpec::Out(set) => referents(heap, members(heap, set, all)?.iter(), counts)?,
+        SetSpec::In(set) => holders(heap, of(set)?.iter(), counts, &mut pace)?,
+        SetSpec::Out(set) => referents(heap, of(set)?.iter(), counts, &mut pace)?,
         SetSpec::Dominated(set) => {
-            let inner = members(heap, set, all)?;
-            Selection::of(heap, inner.iter().flat_map(|o| heap.dominated(Some(o))))
+            let mut found = Selection::none(heap);
+            for object in of(set)?.iter() {
+                pace.step()?;
+                heap.dominated(Some(object)).for_each(|below| {
+                    found.insert(below);
+                });
+            }
+            found
         }
-        SetSpec::Dominators(set) => dominators(heap, members(heap, set, all)?.iter()),
-        SetSpec::Retained(set) => members(heap, set, all)?.with_all_below(heap),
+        SetSpec::Dominators(set) => dominators(heap, of(set)?.iter()),
+        SetSpec::Retained(set) => of(set)?.with_all_below(heap),
         _ => return Err(SetError::Unasked(spec.to_string())),
     })
 }
@@ -208,6 +226,7 @@ pub fn some(
     spec: &SetSpec,
     all: bool,
     look: &Look,
+    control: &Control<'_>,
 ) -> Result<Option<Selection>, SetError> {
     if heap.len() < 2 * look.windows * look.each {
         return Ok(None);
@@ -223,13 +242,13 @@ pub fn some(
     let columns = heap.columns();
     let inner = match spec {
         SetSpec::In(set) | SetSpec::Out(set) | SetSpec::Dominated(set) => {
-            some(heap, set, all, look)?
+            some(heap, set, all, look, control)?
         }
-        SetSpec::Dominators(set) | SetSpec::Retained(set) => some(heap, set, all, look)?,
+        SetSpec::Dominators(set) | SetSpec::Retained(set) => some(heap, set, all, look, control)?,
         SetSpec::And(sets) => {
             let mut kept: Option<Selection> = None;
             for set in sets {
-                let Some(part) = some(heap, set, all, look)? else {
+                let Some(part) = some(heap, set, all, look, control)? else {
                     return Ok(None);
                 };
                 match &mut kept {
@@ -239,16 +258,20 @@ pub fn some(
             }
             return Ok(kept);
         }
-        SetSpec::Roots(_) | SetSpec::Objects(_) => return members(heap, spec, all).map(Some),
+        SetSpec::Roots(_) | SetSpec::Objects(_) => {
+            return members(heap, spec, all, control).map(Some);
+        }
         _ => None,
     };
     let Some(inner) = inner else {
         return Ok(None);
     };
     let few = inner.iter().take(look.ask);
+    let counts = |o: &ObjIdx| all || columns.is_reachable(*o);
+    let mut pace = Pace::new(control, "members of a set", look.ask as u64);
     Ok(Some(match spec {
-        SetSpec::In(_) => holders(heap, few, |o| all || columns.is_reachable(*o))?,
-        SetSpec::Out(_) => referents(heap, few, |o| all || columns.is_reachable(*o))?,
+        SetSpec::In(_) => holders(heap, few, counts, &mut pace)?,
+        SetSpec::Out(_) => referents(heap, few, counts, &mut pace)?,
         SetSpec::Dominators(_) => dominators(heap, few),
         SetSpec::Dominated(_) => {
             let below = few.flat_map(|o| heap.dominated(Some(o)));
@@ -271,9 +294,11 @@ fn holders(
     heap: &Heap,
     objects: impl Iterator<Item = ObjIdx>,
     counts: impl Fn(&ObjIdx) -> bool,
+    pace: &mut Pace<'_>,
 ) -> Result<Selection, SetError> {
     let mut found = Selection::none(heap);
     for object in objects {
+        pace.step()?;
         for holder in heap.inbound(object)?.iter().filter(|o| counts(o)) {
             found.insert(*holder);
         }
@@ -287,9 +312,11 @@ fn referents(
     heap: &Heap,
     objects: impl Iterator<Item = ObjIdx>,
     counts: impl Fn(&ObjIdx) -> bool,
+    pace: &mut Pace<'_>,
 ) -> Result<Selection, SetError> {
     let mut found = Selection::none(heap);
     for object in objects {
+        pace.step()?;
         let is_garbage = !counts(&object);
         for reference in heap.outbound(object)? {
             let is_class = reference.via == heap_graph::Via::Class;

@@ -193,8 +193,9 @@ impl Job<'_> {
         let mut facts = ObjectFacts::new(n, classes, traces, self.budget).map_err(io())?;
         // This only reserves address space: rows take at most a third of the dump, but the blocks of each worker and
         // the longest arrays must fit, too.
-        let room = self.mapped.data.len() * 3 + (1 << 24);
-        let mut rows = BigVec::<u8>::reserve(room, n * 8, self.budget).map_err(io())?;
+        let most = self.mapped.data.len() * 3 + (1 << 24);
+        let mut rows = self.reserve_rows(most, n * 8).map_err(io())?;
+        let room = rows.len();
         let (class_objects, class_ordinal) = self.class_nodes();
         let shared = Shared {
             ids: self.mapped.map.header.id_size,
@@ -225,9 +226,13 @@ impl Job<'_> {
         let visitors = (0..threads)
             .map(|_| ReferencePass::<C>::new(&shared))
             .collect();
-        let (mut passes, _) = run_pass(&input, "references", units, visitors)?;
+        let (mut passes, pass) = run_pass(&input, "references", units, visitors)?;
+        phases.walked(pass.bytes);
         self.check()?;
         if shared.too_long.load(Ordering::Relaxed) {
+            if room < most && room as u64 <= C::LIMIT {
+                return Err(io()(std::io::ErrorKind::OutOfMemory.into()));
+            }
             return Ok(None);
         }
         let (mut virtual_threads, mut dangling) = (Vec::new(), 0);
@@ -247,6 +252,9 @@ impl Job<'_> {
         anchors.sort_unstable();
         large.sort_unstable();
         virtual_threads.sort_unstable();
+        // In a dump whose ids are in no order, each object has an anchor.
+        let beside = size_of_val(&*anchors) + size_of_val(&*large);
+        self.budget.charge(beside as u64);
         (facts.large, facts.anchors) = (large, anchors);
         Ok(Some(Rows {
             cells,
@@ -258,6 +266,20 @@ impl Job<'_> {
             diagnostics,
             facts,
         }))
+    }
+
+    /// Reserves `most` bytes of address space for rows, of which `expect` will be touched, or less if the system does not
+    /// give that much (`ulimit -v`).
+    fn reserve_rows(&self, most: usize, expect: usize) -> std::io::Result<BigVec<'_, u8>> {
+        let mut room = most;
+        loop {
+            match BigVec::reserve(room, expect, self.budget) {
+                Err(error) if error.kind() == std::io::ErrorKind::OutOfMemory && room > expect => {
+                    room = (room / 2).max(expect);
+                }
+                reserved => return reserved,
+            }
+        }
     }
 
     fn class_named(&self, name: &str) -> u32 {

@@ -38,6 +38,7 @@ use crate::idmap::{Directory, FinishedIds, IdMap, IdSetBuilder};
 use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag};
 use crate::layout::{self, SizeRules};
 use crate::model::*;
+use crate::options::expected_id_map;
 use crate::raw::{Budget, bytes_of, give_large_pieces_back};
 use crate::{Control, HeapError, Options};
 use classes::ClassTable;
@@ -203,6 +204,7 @@ impl Mapped<'_> {
                 })
                 .collect();
             let (passes, pass) = run_pass(&input, "objects", units, visitors)?;
+            options.phases.walked(pass.bytes);
             let (mut tallies, sets) = objects::merge(passes);
             if sets.iter().any(IdSetBuilder::misaligned) && shift > 0 {
                 shift = 0;
@@ -339,6 +341,7 @@ pub(crate) fn build(
     options.phases.begin("objects");
     let objects = mapped.objects(&units, options, control, true, None)?;
     options.phases.objects(objects.ids.len);
+    budget.charge(objects.ids.bytes().saturating_sub(expected_id_map(input)));
     options.phases.begin("classes and roots");
     let mut found = Diagnostics::default();
     let mut table = ClassTable::build(

@@ -4,11 +4,12 @@
 mod pass;
 
 use crate::build::pairs::Grouped;
-use crate::index::{IndexFile, IndexPlace, IndexWriter, Tag, spill_dir};
+use crate::index::{Identity, IndexFile, IndexPlace, IndexWriter, Tag, in_spill_folder};
 use crate::raw::{Budget, bytes_of};
 use crate::{Control, Heap, HeapError, LayoutModel, ObjIdx};
 use pass::{InboundPass, run};
 use std::io::Write;
+use std::path::Path;
 
 /// Objects per block of the directory.
 const BLOCK: u64 = 64;
@@ -58,7 +59,6 @@ impl Heap {
     }
 
     fn open_inbound(&self, control: &Control<'_>) -> Result<IndexFile, HeapError> {
-        let io = || HeapError::io("referrers");
         // The references do not depend on sizes, but thread locals and some of classes do on the model:
         // one file each.
         let mat = u64::from(self.options.layout == LayoutModel::Mat);
@@ -74,14 +74,26 @@ impl Heap {
         {
             return Ok(file);
         }
-        let spill = spill_dir(&self.path, &self.options);
+        in_spill_folder(&self.path, &self.options, |folder| {
+            self.write_inbound(folder, place.as_ref(), control)
+        })
+    }
+
+    /// Finds all referrers and writes them to a file, with temporary files in a folder.
+    fn write_inbound(
+        &self,
+        folder: &Path,
+        place: Option<&(IndexPlace, Identity)>,
+        control: &Control<'_>,
+    ) -> Result<IndexFile, HeapError> {
+        let io = || HeapError::io("referrers");
         let phases = self.options.phases.clone();
         // The index was built: with less than that needs, all arrays are files.
         let arrays = self.options.array_memory(0).unwrap_or(Some(0));
-        let budget = Budget::new(arrays, &spill, phases);
+        let budget = Budget::new(arrays, folder, phases);
         let mut passes = run(self, &budget, control)?;
         let place = place.filter(|_| self.is_in_place());
-        let mut index = IndexWriter::create(place.as_ref(), &budget).map_err(io())?;
+        let mut index = IndexWriter::create(place, &budget).map_err(io())?;
         let mut starts: Vec<u64> = Vec::new();
         index
             .section(Tag::InboundRows, |out| {

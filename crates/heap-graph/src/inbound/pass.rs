@@ -121,7 +121,7 @@ pub(crate) fn run<'a>(
     budget: &Budget,
     control: &Control<'_>,
 ) -> Result<Vec<InboundPass<'a>>, HeapError> {
-    let source = heap.source()?;
+    let source = heap.source_under(control)?;
     let map = hprof::map_file(source.bytes(), |_| {})?;
     let snapshot = heap.summary().snapshot.0.saturating_sub(1);
     let units = units_of(map.snapshot(snapshot));

@@ -85,16 +85,20 @@ fn folders(dump: &Path, options: &Options) -> Vec<PathBuf> {
         return vec![cache.join(name)];
     }
     let mut found = vec![dump.with_file_name(&name)];
+    if let (Some(cache), Some(tag)) = (user_cache(), path_tag(dump)) {
+        found.push(cache.join("tenure").join(format!("{tag}-{name}")));
+    }
+    found
+}
+
+/// The user's cache folder.
+fn user_cache() -> Option<PathBuf> {
     let home = |key: &str| {
         std::env::var_os(key)
             .filter(|v| !v.is_empty())
             .map(PathBuf::from)
     };
-    let cache = home("XDG_CACHE_HOME").or_else(|| Some(home("HOME")?.join(".cache")));
-    if let (Some(cache), Some(tag)) = (cache, path_tag(dump)) {
-        found.push(cache.join("tenure").join(format!("{tag}-{name}")));
-    }
-    found
+    home("XDG_CACHE_HOME").or_else(|| Some(home("HOME")?.join(".cache")))
 }
 
 /// A word that distinguishes files of one name in a folder for several dumps: a hash of the whole path. `None` if there is
@@ -194,16 +198,66 @@ pub(crate) fn make_requested(options: &Options) -> Result<(), HeapError> {
     )))
 }
 
-/// The folder for temporary files: large ones must not go to a memory file system.
-pub(crate) fn spill_dir(dump: &Path, options: &Options) -> PathBuf {
-    let beside = dump
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let candidates = [options.cache_dir.clone(), Some(beside.to_owned())];
-    candidates
-        .into_iter()
-        .flatten()
-        .find(|dir| usable(dir).is_ok())
-        .unwrap_or_else(std::env::temp_dir)
+/// Does work that needs temporary files in the first folder for them, and again in the next one if the disk is full: the
+/// cache folder that was requested, the folder of the dump, that of the user's cache, and the system's, last because it
+/// may be in memory.
+///
+/// # Errors
+/// Those of the work; if all disks are full, the error in the last folder.
+pub(crate) fn in_spill_folder<T>(
+    dump: &Path,
+    options: &Options,
+    work: impl Fn(&Path) -> Result<T, HeapError>,
+) -> Result<T, HeapError> {
+    let beside = dump.parent().filter(|p| !p.as_os_str().is_empty());
+    let beside = beside.unwrap_or(Path::new("."));
+    let candidates = [
+        options.cache_dir.clone(),
+        Some(beside.to_owned()),
+        user_cache().map(|cache| cache.join("tenure")),
+    ];
+    for folder in candidates.iter().flatten() {
+        if usable(folder).is_err() {
+            continue;
+        }
+        match work(folder) {
+            Err(error) if error.is_full_disk() => {}
+            done => return done,
+        }
+    }
+    work(&std::env::temp_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn work_goes_on_in_the_next_folder_if_a_disk_is_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options {
+            cache_dir: Some(folder.path().join("cache")),
+            ..Options::default()
+        };
+        let dump = folder.path().join("heap.hprof");
+        let tried = RefCell::new(Vec::new());
+        let fails = |kind: io::ErrorKind, until: usize| {
+            tried.borrow_mut().clear();
+            in_spill_folder(&dump, &options, |at| {
+                tried.borrow_mut().push(at.to_owned());
+                match tried.borrow().len() > until {
+                    true => Ok(()),
+                    false => Err(HeapError::io("search")(kind.into())),
+                }
+            })
+        };
+        let requested = folder.path().join("cache");
+        assert!(fails(io::ErrorKind::StorageFull, 1).is_ok());
+        assert_eq!(tried.take(), [requested.clone(), folder.path().to_owned()]);
+        assert!(fails(io::ErrorKind::StorageFull, 9).is_err());
+        assert_eq!(tried.borrow().last(), Some(&std::env::temp_dir()));
+        assert!(fails(io::ErrorKind::PermissionDenied, 9).is_err());
+        assert_eq!(tried.take(), [requested]);
+    }
 }

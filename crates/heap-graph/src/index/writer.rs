@@ -2,6 +2,7 @@
 
 use super::format::{ALIGN, Entry, IndexFile, MAGIC, VERSION, head_checksum};
 use super::{Identity, IndexPlace, Tag};
+use crate::options::is_full_disk;
 use crate::raw::{Budget, bytes_of};
 use hprof::source::GuardedMap;
 use std::fs::File;
@@ -230,9 +231,9 @@ impl Write for Summed {
         let n = loop {
             match self.file.write(buf) {
                 Ok(n) => break n,
-                Err(e) if is_full(&e) => {
+                Err(e) if is_full_disk(&e) => {
                     while let Err(e) = self.move_on() {
-                        if !is_full(&e) || self.is_last {
+                        if !is_full_disk(&e) || self.is_last {
                             return Err(e);
                         }
                     }
@@ -249,13 +250,6 @@ impl Write for Summed {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
 }
 
 #[cfg(all(test, target_os = "linux"))]

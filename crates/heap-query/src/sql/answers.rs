@@ -249,7 +249,13 @@ fn given_set(
         referrers(env)?;
     }
     let resolved = resolve(env, &spec)?;
-    let found = members(&env.heap, &resolved, all).map_err(wrong)?;
+    let found = env.stop.within(
+        |control| match members(&env.heap, &resolved, all, control) {
+            Err(SetError::Heap(error)) => Err(error),
+            found => Ok(found),
+        },
+    )?;
+    let found = found.map_err(wrong)?;
     Ok(Some((spec, found)))
 }
 

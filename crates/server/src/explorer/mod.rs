@@ -9,6 +9,7 @@
 
 mod command;
 pub mod describe;
+mod early;
 pub mod history;
 mod kept;
 mod later;

@@ -3,7 +3,7 @@
 
 use super::later::{ABANDONED, Job, Wants};
 use super::state::{Chosen, Explorer};
-use super::{plain, query};
+use super::{early, plain, query};
 use crate::reply::{Form, Written};
 use heap_analysis::android::android;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
@@ -53,7 +53,7 @@ impl Deref for Asked<'_> {
 
 impl Asked<'_> {
     /// Stops the work when no one waits for the answer any more.
-    fn control(&self) -> Control<'_> {
+    pub(super) fn control(&self) -> Control<'_> {
         Control {
             progress: &|_| {},
             cancel: self.job.cancel(),
@@ -62,8 +62,6 @@ impl Asked<'_> {
 }
 
 type Answer = fn(&Asked<'_>, &Params, Form) -> Result<Written, Fault>;
-
-type Early = fn(&Asked<'_>, &Params) -> Result<Option<Written>, Fault>;
 
 /// Every view by name.
 pub(super) const VIEWS: &[(&str, Answer)] = &[
@@ -290,99 +288,6 @@ pub(super) const PREPARED: &[(&str, &str)] = &[
     ("waste", ""),
 ];
 
-/// What can be said early about answers that take long, soonest first: `None` when the whole answer is
-/// as quick.
-const FIRST: &[(&str, Early)] = &[
-    ("objects", |e, p| {
-        let Some((heap, spec, set)) = some_chosen(e, p)? else {
-            return Ok(None);
-        };
-        let options = page_options(p)?;
-        let total = members::total(heap, &set);
-        let page = members::page(heap, spec.to_string(), &set, total, &options);
-        say(heap, Form::Json, &page).map(Some)
-    }),
-    ("immediate_dominators", |e, p| {
-        let Some((heap, spec, set)) = some_chosen(e, p)? else {
-            return Ok(None);
-        };
-        let skip = p.regex("skip")?;
-        let answer = members::immediate_dominators(heap, spec.to_string(), &set, skip.as_ref());
-        say(heap, Form::Json, &answer).map(Some)
-    }),
-    ("histogram", |e, p| {
-        let Some((heap, _, set)) = some_chosen(e, p)? else {
-            return Ok(None);
-        };
-        let counts = members::counts_of(heap, &set, &histogram_options(p)?);
-        say(heap, Form::Json, &counts).map(Some)
-    }),
-    ("histogram", |e, p| {
-        if p.get("set").is_none() {
-            return Ok(None);
-        }
-        let heap = e.heap()?;
-        let options = histogram_options(p)?;
-        let (_, set) = chosen(e, heap, p)?;
-        // Every object of the heap is examined: that is not quick if there are many.
-        if set.objects.len() < QUICK {
-            return Ok(None);
-        }
-        let counts = members::counts_of(heap, &set.objects, &options);
-        say(heap, Form::Json, &counts).map(Some)
-    }),
-    ("strings", |e, p| first_strings(e, p, FIRST_STRINGS)),
-    ("strings", |e, p| first_strings(e, p, MORE_STRINGS)),
-    ("merged_paths", |e, p| {
-        let Some((heap, spec, set)) = some_chosen(e, p)? else {
-            return merged(e, p, Form::Json, FIRST_PATHS).map(Some);
-        };
-        let effort = (FIRST_PATHS, FIRST_VISITS);
-        merged_of(heap, &spec, &set, p, Form::Json, effort, &e.control()).map(Some)
-    }),
-];
-
-/// Sets of fewer objects have their histogram at once.
-const QUICK: u64 = 100_000;
-
-/// Strings that are examined before all others are, and some more.
-const FIRST_STRINGS: usize = 4_000;
-const MORE_STRINGS: usize = 40_000;
-
-/// Paths that are followed before all others are, and objects that are examined for them.
-const FIRST_PATHS: usize = 10;
-const FIRST_VISITS: usize = 2_000;
-
-fn first_strings(e: &Explorer, params: &Params, most: usize) -> Result<Option<Written>, Fault> {
-    let heap = e.heap()?;
-    let Some(pattern) = params.regex("find")? else {
-        return Ok(None);
-    };
-    if params.get("set").is_some() {
-        return Ok(None);
-    }
-    let found = strings::first(heap, &pattern, &string_options(e, heap, params)?, most);
-    say(heap, Form::Json, &found).map(Some)
-}
-
-/// Some of the set that is requested; `None` when there is none, when all of it is as quick, or when
-/// its first page is known already.
-#[allow(clippy::type_complexity, reason = "what the views of sets need")]
-fn some_chosen<'e>(
-    e: &'e Explorer,
-    params: &Params,
-) -> Result<Option<(&'e Heap, SetSpec, Selection)>, Fault> {
-    let heap = e.heap()?;
-    let Some(spec) = params.set()? else {
-        return Ok(None);
-    };
-    if params.offset()? > 0 || spec.needs_referrers() && !e.referrers_known() {
-        return Ok(None);
-    }
-    let some = set::some(heap, &spec, params.flag("all"), &set::Look::default())?;
-    Ok(some.map(|set| (&**heap, spec, set)))
-}
-
 /// The questions of [`PREPARED`], as answers are found by.
 pub(super) fn prepared_questions(explorer: &Explorer) -> impl Iterator<Item = String> + '_ {
     let ask =
@@ -433,7 +338,7 @@ pub(super) fn soon(
     if new {
         let (view, params) = (view.to_owned(), params.clone());
         begin(explorer, question.clone(), &job, move |asked, question| {
-            for (_, first) in FIRST.iter().filter(|(name, _)| *name == view) {
+            for (_, first) in early::FIRST.iter().filter(|(name, _)| *name == view) {
                 if let Some(first) = first(asked, &params)? {
                     asked.job.show(first.partial());
                 }
@@ -493,12 +398,12 @@ fn whole(
     })
 }
 
-fn say<T: Say>(heap: &Heap, form: Form, answer: &T) -> Result<Written, Fault> {
+pub(super) fn say<T: Say>(heap: &Heap, form: Form, answer: &T) -> Result<Written, Fault> {
     Ok(Written::new(form, answer, &Provenance::of(heap.summary())))
 }
 
-fn string_options(
-    e: &Explorer,
+pub(super) fn string_options(
+    e: &Asked<'_>,
     heap: &Heap,
     params: &Params,
 ) -> Result<strings::StringOptions, Fault> {
@@ -509,7 +414,7 @@ fn string_options(
     })
 }
 
-fn histogram_options(params: &Params) -> Result<HistogramOptions, Fault> {
+pub(super) fn histogram_options(params: &Params) -> Result<HistogramOptions, Fault> {
     Ok(HistogramOptions {
         by: params.by()?,
         filter: params.regex("filter")?,
@@ -577,7 +482,11 @@ fn quick_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fau
 }
 
 /// The set that is requested.
-fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Chosen>), Fault> {
+pub(super) fn chosen(
+    e: &Asked<'_>,
+    heap: &Heap,
+    params: &Params,
+) -> Result<(SetSpec, Arc<Chosen>), Fault> {
     let spec = params
         .set()?
         .ok_or_else(|| Fault::bad("set is missing: expected one such as class:java.lang.String"))?;
@@ -588,7 +497,7 @@ fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Ch
     }
     let chosen = e.sets.get((text, all), || {
         let resolved = query::resolve(e, &spec)?;
-        let objects = set::members(heap, &resolved, all)?;
+        let objects = set::members(heap, &resolved, all, &e.control())?;
         let total = members::total(heap, &objects);
         let size = objects.memory();
         let objects = Arc::new(objects);
@@ -598,7 +507,7 @@ fn chosen(e: &Explorer, heap: &Heap, params: &Params) -> Result<(SetSpec, Arc<Ch
 }
 
 /// The objects that a view examines: a set, or with `all` all objects.
-fn scope(e: &Explorer, heap: &Heap, params: &Params) -> Result<Scope, Fault> {
+fn scope(e: &Asked<'_>, heap: &Heap, params: &Params) -> Result<Scope, Fault> {
     if params.get("set").is_none() {
         return Ok(Scope::of_all(params.flag("all")));
     }
@@ -620,7 +529,7 @@ fn objects_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, F
     Ok(plain::with_links(written, of, shown < page.total.objects))
 }
 
-fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
+pub(super) fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
     Ok(members::PageOptions {
         sort: params.sort()?,
         offset: params.offset()?,
@@ -629,12 +538,22 @@ fn page_options(params: &Params) -> Result<members::PageOptions, Fault> {
 }
 
 fn paths_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
+    paths_of(e, params, form, 100)
+}
+
+/// The first path takes milliseconds. To look for further ones may lead through the whole heap.
+pub(super) fn paths_of(
+    e: &Asked<'_>,
+    params: &Params,
+    form: Form,
+    most: usize,
+) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
     let target = params.object(heap)?;
     let mut last = Err(Fault::bad("no exclusions were given"));
     for exclude in params.exclusions()? {
         let options = paths::PathOptions {
-            count: params.number("count", 3)?.clamp(1, 100),
+            count: params.number("count", 3)?.clamp(1, most),
             exclude,
         };
         let found = paths::to_roots(heap, target, &options, &e.control())?;
@@ -652,7 +571,12 @@ fn merged_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fa
 }
 
 /// Follows `most` paths, or fewer if those are requested.
-fn merged(e: &Asked<'_>, params: &Params, form: Form, most: usize) -> Result<Written, Fault> {
+pub(super) fn merged(
+    e: &Asked<'_>,
+    params: &Params,
+    form: Form,
+    most: usize,
+) -> Result<Written, Fault> {
     let heap = e.heap_with_referrers()?;
     let (spec, set) = chosen(e, heap, params)?;
     let effort = (most, merged_paths::EXACT_VISITS);
@@ -667,7 +591,7 @@ fn merged(e: &Asked<'_>, params: &Params, form: Form, most: usize) -> Result<Wri
     )
 }
 
-fn merged_of(
+pub(super) fn merged_of(
     heap: &Heap,
     spec: &SetSpec,
     set: &Selection,
