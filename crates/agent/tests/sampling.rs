@@ -263,10 +263,9 @@ fn samples_fall_where_the_time_is_spent() {
         .iter()
         .flat_map(|jdk| options.map(|options| (jdk, options)))
     {
-        // Without these flags a compiler notes the method of an instruction only where its code can be stopped, and a part of
-        // a method that it has put into its caller counts for the caller: a fifth of the samples, more or less.
-        let exact = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
-        let ran = lab.run_in(jdk, classes.path(), Some(options), &exact, &["Busy"]);
+        // The agent asks the VM to record the method of each instruction. Otherwise a part of a method that the compiler
+        // has put into its caller counts for the caller: a fifth of the samples, more or less.
+        let ran = lab.run_in(jdk, classes.path(), Some(options), &[], &["Busy"]);
         let profile = ran.profile();
         let table = profile
             .split("CPU SAMPLES BEGIN")

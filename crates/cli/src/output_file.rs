@@ -266,7 +266,7 @@ impl Drop for OutputFile {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
+        let count = self.file.write(bytes).map_err(of_reader)?;
         self.written += count as u64;
         if self.part.is_some() && self.written - self.sent >= SENT_AT_ONCE {
             self.send();
@@ -276,6 +276,15 @@ impl Write for OutputFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// The error of a write. Text whose reader has seen enough (`| head`) is no failure; a file that its reader did not get
+/// whole is one.
+fn of_reader(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::other("its reader ended before it was whole"),
+        _ => error,
     }
 }
 

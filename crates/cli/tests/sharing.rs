@@ -581,3 +581,27 @@ fn objects_of_one_id_are_all_written() {
     let out = fs::read(at.join("out.hprof")).expect("the dump");
     assert_eq!(hprof_records(&out).len(), hprof_records(&twice).len());
 }
+
+#[test]
+fn a_dump_whose_reader_ends_early_is_a_failure() {
+    let mut heap = Builder::new(IdSize::Eight);
+    heap.java_lang_object();
+    let large = heap.primitive_array(Elements::Byte(vec![7; 4 << 20]));
+    heap.root(Root::StickyClass, large);
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("heap.hprof"), heap.bytes()).expect("written");
+    let mut tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    tenure.args(["redact", "heap.hprof", "-"]);
+    let pipe = std::process::Stdio::piped;
+    let tenure = tenure.current_dir(folder.path()).stdout(pipe());
+    let mut tenure = tenure.stderr(pipe()).spawn().expect("it runs");
+    let mut first = [0; 4];
+    let mut output = tenure.stdout.take().expect("a pipe");
+    output.read_exact(&mut first).expect("some bytes");
+    drop(output);
+    let ended = tenure.wait_with_output().expect("it ends");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(&first, b"JAVA");
+    assert_eq!(ended.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("its reader ended"), "{printed}");
+}

@@ -113,6 +113,19 @@ fn check(heap: &Heap, object: ObjIdx, want: &str, jdk: &str) {
     let mut pace = Pace::new(&quiet, "test", heap.len());
     let count = size(heap, object, &mut pace).expect("a size");
     assert_eq!(count, Some(want.len() as u64), "{class} on {jdk}");
+    // A short description has the size, too, unless nodes would have to be followed.
+    let described = value_of(heap, object).filter(|_| form != "Other");
+    let counts_nodes = ["ConcurrentLinked", "ConcurrentSkipList", "LinkedTransfer"];
+    match described {
+        Some(value) if value.starts_with("size ") => {
+            assert_eq!(value, format!("size {}", want.len()), "{class} on {jdk}");
+        }
+        _ => assert!(
+            !class.starts_with("java.util.")
+                || counts_nodes.iter().any(|part| class.contains(part)),
+            "{class} on {jdk}: {described:?}"
+        ),
+    }
     let text = |o: Option<ObjIdx>| o.and_then(|o| value_of(heap, o)).unwrap_or_default();
     let read = |limit: usize, pace: &mut Pace<'_>| held(heap, object, limit, pace).expect("read");
     let all = read(1000, &mut pace);

@@ -1,5 +1,6 @@
 //! An opened heap, and all queries that the index answers.
 
+use crate::build::classes::reference_kind;
 use crate::build::{Detail, Meta, is_local};
 use crate::idmap::{Block, Directory, IdMap, NO_NUMBER, select};
 use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, make_requested};
@@ -48,15 +49,8 @@ pub struct Heap {
 
 /// The strength of the referents of every class.
 fn strengths(classes: &[ClassInfo]) -> Vec<Option<RefStrength>> {
-    use crate::build::classes::{RefKind, reference_kind};
     inherited(classes, |class| {
-        let kind = reference_kind(&classes[class.0 as usize].name)?;
-        Some(match kind {
-            RefKind::Soft => RefStrength::Soft,
-            RefKind::Weak => RefStrength::Weak,
-            RefKind::Phantom => RefStrength::Phantom,
-            RefKind::Final => RefStrength::Final,
-        })
+        reference_kind(&classes[class.0 as usize].name)
     })
 }
 
@@ -169,11 +163,6 @@ impl Heap {
     /// another dump.
     pub(crate) fn is_in_place(&self) -> bool {
         sections::identity(&self.path, &self.options) == self.identity
-    }
-
-    /// Bytes of the index per section.
-    pub fn index_sizes(&self) -> Vec<(u64, u64)> {
-        self.index.sizes()
     }
 
     /// How many threads may work on this heap at the same time.

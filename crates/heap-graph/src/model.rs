@@ -1,5 +1,6 @@
 //! The plain data of a heap: classes, roots, threads, totals. No behaviour beyond lookups.
 
+use crate::object::RefStrength;
 use hprof::{BasicType, Bytes, Diagnostics, HeapTag, ObjectId, Serial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +52,17 @@ pub enum Strength {
     Strong,
     /// Only soft references.
     StrongSoft,
+}
+
+impl Strength {
+    /// Whether a reference of this strength keeps its target alive.
+    pub fn counts(self, reference: RefStrength) -> bool {
+        match (self, reference) {
+            (Strength::All, _) | (_, RefStrength::Strong) => true,
+            (Strength::StrongSoft, RefStrength::Soft) => true,
+            (Strength::Strong | Strength::StrongSoft, _) => false,
+        }
+    }
 }
 
 /// A declared instance field.
@@ -124,6 +136,13 @@ pub struct ClassInfo {
     /// Retained size of all objects of this class and its class object together: the sum over those that no other of
     /// them dominates.
     pub retained: Bytes,
+}
+
+impl ClassInfo {
+    /// Whether a field that this class declares has the referent of a `java.lang.ref.Reference`.
+    pub fn is_referent(&self, field: &str) -> bool {
+        field == "referent" && self.name == "java.lang.ref.Reference"
+    }
 }
 
 /// A GC root record.

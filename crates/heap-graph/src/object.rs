@@ -371,8 +371,8 @@ impl Heap {
                 let referent = self.reference_strength(class);
                 for field in self.fields(class, bytes) {
                     if let Value::Reference(id) = field.value {
-                        let is_referent = field.name == "referent"
-                            && self.class(field.declared_in).name == "java.lang.ref.Reference";
+                        let declared_in = self.class(field.declared_in);
+                        let is_referent = declared_in.is_referent(field.name);
                         let strength = referent.filter(|_| is_referent).unwrap_or(strong);
                         add(
                             id,

@@ -59,11 +59,6 @@ impl Sections {
         view(self.bytes(tag)).unwrap_or_default()
     }
 
-    /// Section sizes in bytes, by tag.
-    pub(crate) fn sizes(&self) -> Vec<(u64, u64)> {
-        self.file.sizes()
-    }
-
     /// Whether what was read so far can be trusted.
     pub(crate) fn check(&self) -> Result<(), Changed> {
         self.file.health().check()

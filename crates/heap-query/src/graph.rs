@@ -1,11 +1,10 @@
 //! Graph algorithms that all dialects use: what a set of objects retains, and the path from a root to an object.
 
 use crate::error::QueryError;
-use crate::shared::{BLOCK, Env, counts};
+use crate::shared::{BLOCK, Env};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
-use heap_graph::{Heap, LayoutModel, ObjIdx, Via};
-use hprof::{HeapTag, Serial};
-use rustc_hash::FxHashSet;
+use heap_graph::{Bits, ObjIdx};
+use hprof::HeapTag;
 
 /// The objects that would be freed together with all objects of a set, including these, by id. For one object this is
 /// its dominator subtree; for more, everything that roots reach only through the set.
@@ -27,7 +26,7 @@ pub(crate) fn retained_set(env: &Env, set: &[ObjIdx]) -> Result<Vec<ObjIdx>, Que
     let kept = reachable_without(env, &set)?;
     let all = (0..heap.len()).map(ObjIdx);
     Ok(all
-        .filter(|o| !kept.has(*o) && heap.is_reachable(*o))
+        .filter(|o| !kept.contains(o.0) && heap.is_reachable(*o))
         .collect())
 }
 
@@ -49,31 +48,15 @@ pub(crate) fn subtree(env: &Env, top: ObjIdx) -> Result<Vec<ObjIdx>, QueryError>
     Ok(found)
 }
 
-/// A bit per object.
-struct Marks(Vec<u64>);
-
-impl Marks {
-    fn add(&mut self, object: ObjIdx) -> bool {
-        let Some(word) = self.0.get_mut((object.0 / 64) as usize) else {
-            return false;
-        };
-        let new = *word & 1 << (object.0 % 64) == 0;
-        *word |= 1 << (object.0 % 64);
-        new
-    }
-
-    fn has(&self, object: ObjIdx) -> bool {
-        let word = self.0.get((object.0 / 64) as usize);
-        word.is_some_and(|w| w & 1 << (object.0 % 64) != 0)
-    }
-}
-
-fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Marks, QueryError> {
+fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Bits, QueryError> {
     let heap = &env.heap;
-    let mut marks = Marks(vec![0; (heap.len() / 64 + 1) as usize]);
+    let mut marks = Bits::new(heap.len());
+    let strength = heap.summary().strength;
     let is_cut = |o: &ObjIdx| set.binary_search(o).is_ok();
-    let mut open: Vec<ObjIdx> = starts(heap)?;
-    open.retain(|o| !is_cut(o) && marks.add(*o));
+    let roots = heap.roots().iter();
+    let roots = roots.filter(|r| r.kind != HeapTag::RootUnreachable && !heap.is_held_by_thread(r));
+    let mut open: Vec<ObjIdx> = roots.map(|r| r.object).collect();
+    open.retain(|o| !is_cut(o) && marks.insert(o.0));
     let mut looked_at = 0;
     while let Some(object) = open.pop() {
         looked_at += 1;
@@ -82,39 +65,12 @@ fn reachable_without(env: &Env, set: &[ObjIdx]) -> Result<Marks, QueryError> {
         }
         for reference in heap.outbound(object)? {
             let target = reference.target;
-            if counts(heap, reference.strength) && !is_cut(&target) && marks.add(target) {
+            if strength.counts(reference.strength) && !is_cut(&target) && marks.insert(target.0) {
                 open.push(target);
             }
         }
     }
     Ok(marks)
-}
-
-/// Where the search starts: roots, without objects that are roots only as references of their thread.
-fn starts(heap: &Heap) -> Result<Vec<ObjIdx>, QueryError> {
-    let mut locals: FxHashSet<(Serial, ObjIdx, HeapTag, u32)> = FxHashSet::default();
-    if heap.summary().layout.model != LayoutModel::Plain {
-        for thread in heap.threads() {
-            let Some(object) = thread.object else {
-                continue;
-            };
-            for reference in heap.outbound(object)? {
-                if let Via::ThreadLocal { kind, frame } = reference.via {
-                    locals.insert((thread.serial, reference.target, kind, frame));
-                }
-            }
-        }
-    }
-    let is_start = |r: &&heap_graph::RootInfo| {
-        r.kind != HeapTag::RootUnreachable
-            && !locals.contains(&(r.thread, r.object, r.kind, r.frame))
-    };
-    Ok(heap
-        .roots()
-        .iter()
-        .filter(is_start)
-        .map(|r| r.object)
-        .collect())
 }
 
 /// The shortest path from a root down to an object, without soft, weak, phantom and final

@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::limits::{Lead, Stop};
 use heap_analysis::sets::set::similar_class;
 use heap_analysis::tables::class_references::{ClassReference, class_references};
-use heap_graph::{ClassIdx, Heap, ObjIdx, RefStrength, Strength};
+use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{HeapTag, ObjectId};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -543,7 +543,7 @@ impl Env {
                 }
                 for reference in heap.outbound(object)? {
                     let slot = &mut distances[reference.target.0 as usize];
-                    if *slot == NO_DISTANCE && counts(heap, reference.strength) {
+                    if *slot == NO_DISTANCE && heap.summary().strength.counts(reference.strength) {
                         *slot = distance;
                         far.push(reference.target);
                     }
@@ -591,13 +591,4 @@ pub(crate) fn flags(env: &Env, admit: impl Fn(ClassIdx) -> bool) -> Vec<bool> {
     (0..env.heap.classes().len() as u32)
         .map(|n| admit(ClassIdx(n)))
         .collect()
-}
-
-/// Whether references of this strength keep objects alive, by the options of the opened heap.
-pub(crate) fn counts(heap: &Heap, strength: RefStrength) -> bool {
-    match (heap.summary().strength, strength) {
-        (Strength::All, _) | (_, RefStrength::Strong) => true,
-        (Strength::StrongSoft, RefStrength::Soft) => true,
-        (Strength::Strong | Strength::StrongSoft, _) => false,
-    }
 }

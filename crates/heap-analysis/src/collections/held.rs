@@ -4,7 +4,7 @@
 use crate::collections::table::{CollectionKind, CollectionSpec, CollectionTable};
 use crate::objects::fields::{field, field_int, field_ref, is_subclass_of, lineage};
 use crate::pace::Pace;
-use heap_graph::{Heap, HeapError, ObjIdx, ObjectKind};
+use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
 
@@ -106,6 +106,28 @@ pub fn held(
 /// [`HeapError::Cancelled`] soon after the control of the pace cancels.
 pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u64>, HeapError> {
     let (at, _) = innermost(heap, object);
+    if let Some(size) = counted(heap, at, usize::MAX, pace)? {
+        return Ok(Some(size));
+    }
+    let held = held(heap, at, usize::MAX, pace)?;
+    Ok((held.form != Form::Other).then_some(held.rows.len() as u64))
+}
+
+/// The number of elements of a collection, if its fields and at most [`PIECE`] slots of its array say it.
+pub(crate) fn quick_size(heap: &Heap, object: ObjIdx) -> Option<u64> {
+    let quiet = Control::quiet();
+    let mut pace = Pace::new(&quiet, "size", 0);
+    counted(heap, innermost(heap, object).0, PIECE, &mut pace).ok()?
+}
+
+/// The number of elements as the table says for the class of this object, or as one of the usual fields has it. `None` if
+/// more than `most` slots would have to be counted.
+fn counted(
+    heap: &Heap,
+    at: ObjIdx,
+    most: usize,
+    pace: &mut Pace<'_>,
+) -> Result<Option<u64>, HeapError> {
     if let Some(spec) = spec_of(heap, at) {
         let array = spec.array.as_deref().and_then(|f| reference(heap, at, f));
         let cells = spec.cells.as_deref().and_then(|f| reference(heap, at, f));
@@ -114,8 +136,12 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
                 "#elements" | "#length" => (array, Some(0)),
                 name => (cells, number(heap, at, name)),
             };
-            for slot in of.into_iter().flat_map(|array| slots(heap, array, 0)) {
+            let slots = of.into_iter().flat_map(|array| slots(heap, array, 0));
+            for (n, slot) in slots.enumerate() {
                 pace.step()?;
+                if n >= most {
+                    return Ok(None);
+                }
                 let more = match word {
                     "#elements" => i64::from(slot.is_some()),
                     "#length" => 1,
@@ -131,11 +157,7 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
     }
     let names = ["size", "elementCount", "count"];
     let own = names.iter().find_map(|name| number(heap, at, name));
-    if let Some(size) = own.and_then(|size| u64::try_from(size).ok()) {
-        return Ok(Some(size));
-    }
-    let held = held(heap, at, usize::MAX, pace)?;
-    Ok((held.form != Form::Other).then_some(held.rows.len() as u64))
+    Ok(own.and_then(|size| u64::try_from(size).ok()))
 }
 
 /// The number in a field, or the `value` of the object there, such as an AtomicInteger.

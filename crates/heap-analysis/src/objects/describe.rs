@@ -1,7 +1,8 @@
 //! How an object is named in every answer: address, class, and a readable value where there is
 //! one (`"main"` for a thread, the text of a string, the size of a collection).
 
-use crate::objects::fields::{field_int, field_ref, is_subclass_of, text_length, text_prefix};
+use crate::collections::held::quick_size;
+use crate::objects::fields::{field_ref, is_subclass_of, text_length, text_prefix};
 use heap_graph::{ClassIdx, Heap, ObjIdx, ObjectKind, ObjectView, Value};
 use hprof::{BasicType, Bytes, ObjectId};
 use serde::{Serialize, Serializer};
@@ -180,10 +181,7 @@ fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx, name: &str) -
         return text_field(heap, object, "detailMessage");
     }
     if name.starts_with("java.util.") {
-        return ["size", "elementCount", "count"]
-            .iter()
-            .find_map(|f| field_int(heap, object, f))
-            .map(|n| format!("size {n}"));
+        return quick_size(heap, object).map(|size| format!("size {size}"));
     }
     None
 }

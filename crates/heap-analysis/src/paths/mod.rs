@@ -77,16 +77,12 @@ impl Exclusions {
 
     /// These and the kinds of references that the heap was opened without.
     fn and_ignored(self, strength: Strength) -> Exclusions {
-        let (ignores_soft, ignores_others) = match strength {
-            Strength::All => (false, false),
-            Strength::StrongSoft => (false, true),
-            Strength::Strong => (true, true),
-        };
+        let ignores = |reference| !strength.counts(reference);
         Exclusions {
-            soft: self.soft || ignores_soft,
-            weak: self.weak || ignores_others,
-            finalizer: self.finalizer || ignores_others,
-            phantom: self.phantom || ignores_others,
+            soft: self.soft || ignores(RefStrength::Soft),
+            weak: self.weak || ignores(RefStrength::Weak),
+            finalizer: self.finalizer || ignores(RefStrength::Final),
+            phantom: self.phantom || ignores(RefStrength::Phantom),
         }
     }
 

@@ -6,7 +6,7 @@ use super::objects::{ClassTally, Tallies};
 use super::platform::{self, Fields};
 use super::symbols::Symbols;
 use crate::layout::{GapVotes, SizeRules, up};
-use crate::{ClassIdx, ClassInfo, FieldInfo, LayoutModel, StaticInfo, Strength};
+use crate::{ClassIdx, ClassInfo, FieldInfo, LayoutModel, RefStrength, StaticInfo, Strength};
 use hprof::{
     BasicType, Bytes, ClassDump, DamageKind, Diagnostic, Diagnostics, HeapTag, IdSize, Instance,
     ObjectId, SubRecord, Value, read_sub_record,
@@ -35,25 +35,16 @@ pub(crate) struct ClassTable {
 }
 
 /// Names of the classes whose `referent` is weak in some way.
-pub(crate) fn reference_kind(name: &str) -> Option<RefKind> {
+pub(crate) fn reference_kind(name: &str) -> Option<RefStrength> {
     match name {
-        "java.lang.ref.SoftReference" => Some(RefKind::Soft),
-        "java.lang.ref.WeakReference" => Some(RefKind::Weak),
-        "java.lang.ref.PhantomReference" | "sun.misc.Cleaner" => Some(RefKind::Phantom),
+        "java.lang.ref.SoftReference" => Some(RefStrength::Soft),
+        "java.lang.ref.WeakReference" => Some(RefStrength::Weak),
+        "java.lang.ref.PhantomReference" | "sun.misc.Cleaner" => Some(RefStrength::Phantom),
         "java.lang.ref.FinalReference"
         | "java.lang.ref.Finalizer"
-        | "java.lang.ref.FinalizerReference" => Some(RefKind::Final),
+        | "java.lang.ref.FinalizerReference" => Some(RefStrength::Final),
         _ => None,
     }
-}
-
-/// Strength of a `java.lang.ref.Reference`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefKind {
-    Soft,
-    Weak,
-    Phantom,
-    Final,
 }
 
 impl ClassTable {
@@ -363,7 +354,7 @@ impl ClassTable {
             };
             let info = &mut self.classes[index as usize];
             if !info.dumped {
-                let bytes = tally.field_bytes / tally.instances;
+                let bytes = tally.total_field_bytes / tally.instances;
                 info.field_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 info.instance_size = Bytes(up(rules.header + bytes, rules.alignment));
             }
@@ -479,7 +470,7 @@ impl ClassTable {
     fn reference_offsets(&mut self, tallies: &Tallies, ids: IdSize, strength: Strength) {
         // For each class, the nearest one among it and its superclasses that has fields of its own.
         let mut with_fields: Vec<Option<u32>> = vec![None; self.classes.len()];
-        let mut kind: Vec<Option<RefKind>> = vec![None; self.classes.len()];
+        let mut kind: Vec<Option<RefStrength>> = vec![None; self.classes.len()];
         for index in self.parents_first() {
             let above = self.classes[index].super_class.map(|s| s.0 as usize);
             let own = !self.classes[index].fields.is_empty();
@@ -495,17 +486,17 @@ impl ClassTable {
             let Some(index) = self.by_id.get(tally.id) else {
                 continue;
             };
-            // References beyond the end of the longest instance are never read.
-            let longest = tally.field_bytes;
-            let skips = skips_referent(kind[index as usize], strength);
+            // No instance is longer than all of its class together: references beyond that are never read. In a hostile
+            // dump a class can have more fields than its instances have bytes.
+            let longest = tally.total_field_bytes;
+            let skips = kind[index as usize].is_some_and(|kind| !strength.counts(kind));
             let mut offsets = Vec::new();
             let mut offset = 0u64;
             let mut at = with_fields[index as usize];
             while let Some(class) = at.filter(|_| offset < longest) {
                 let info = &self.classes[class as usize];
                 for field in &info.fields {
-                    let referent =
-                        skips && field.name == "referent" && info.name == "java.lang.ref.Reference";
+                    let referent = skips && info.is_referent(&field.name);
                     if field.kind == BasicType::Object && !referent {
                         offsets.push(offset as u32);
                     }
@@ -535,21 +526,13 @@ impl ClassTable {
     fn add_tally(&mut self, index: usize, tally: &ClassTally, model: LayoutModel) {
         let info = &mut self.classes[index];
         info.objects += tally.instances + tally.arrays;
-        info.instance_bytes.0 += tally.field_bytes;
+        info.instance_bytes.0 += tally.total_field_bytes;
         // The plain model counts the field bytes that the file has.
         let instances = match model {
-            LayoutModel::Plain => tally.field_bytes,
+            LayoutModel::Plain => tally.total_field_bytes,
             _ => tally.instances * info.instance_size.0,
         };
         info.shallow.0 += tally.array_bytes + instances;
-    }
-}
-
-fn skips_referent(kind: Option<RefKind>, strength: Strength) -> bool {
-    match (kind, strength) {
-        (None, _) | (_, Strength::All) => false,
-        (Some(RefKind::Soft), Strength::StrongSoft) => false,
-        (Some(_), _) => true,
     }
 }
 

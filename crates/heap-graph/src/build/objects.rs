@@ -17,7 +17,7 @@ pub(crate) struct ClassTally {
     pub(crate) first: u64,
     /// Instances, and the sum of their field bytes.
     pub(crate) instances: u64,
-    pub(crate) field_bytes: u64,
+    pub(crate) total_field_bytes: u64,
     /// Object arrays of this class, and the sum of their sizes by the rules.
     pub(crate) arrays: u64,
     pub(crate) array_bytes: u64,
@@ -161,7 +161,7 @@ impl HeapVisitor for ObjectPass<'_> {
             let slot = self.class_slot(at, instance.class.0);
             let tally = &mut self.classes[slot as usize];
             tally.instances += 1;
-            tally.field_bytes += instance.fields.len() as u64;
+            tally.total_field_bytes += instance.fields.len() as u64;
             if instance.class.0 == self.stack_chunk {
                 self.stack_chunks.push((instance.id.0, at.0 + self.base));
                 return;
@@ -318,7 +318,7 @@ pub(crate) fn merge(passes: Vec<ObjectPass<'_>>) -> (Tallies, Vec<IdSetBuilder>)
         if same {
             kept.first = kept.first.min(later.first);
             kept.instances += later.instances;
-            kept.field_bytes += later.field_bytes;
+            kept.total_field_bytes += later.total_field_bytes;
             kept.arrays += later.arrays;
             kept.array_bytes += later.array_bytes;
             kept.gaps.merge(std::mem::take(&mut later.gaps));

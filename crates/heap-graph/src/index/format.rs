@@ -90,7 +90,6 @@ pub(super) fn head_checksum(head: &[u8], table: &[u8]) -> u64 {
 /// A mapped index.
 pub(crate) struct IndexFile {
     map: GuardedMap,
-    sections: Vec<Entry>,
     /// Where each section lies, by tag.
     places: [Option<Place>; TAGS],
     /// Whether the checksum of each section is right, by tag; empty until it is first read.
@@ -110,9 +109,9 @@ struct Place {
 const TAGS: usize = 32;
 
 impl IndexFile {
-    fn new(map: GuardedMap, sections: Vec<Entry>) -> IndexFile {
+    fn new(map: GuardedMap, sections: &[Entry]) -> IndexFile {
         let mut places = [None; TAGS];
-        for entry in &sections {
+        for entry in sections {
             let end = entry.offset.checked_add(entry.len);
             let end = end.filter(|end| *end <= map.len() as u64);
             if let Some(place) = places.get_mut(entry.tag as usize)
@@ -128,7 +127,6 @@ impl IndexFile {
         }
         IndexFile {
             map,
-            sections,
             places,
             sound: Default::default(),
             columns: Default::default(),
@@ -136,7 +134,7 @@ impl IndexFile {
     }
 
     /// Views what this process has just written: its checksums need no verification.
-    pub(super) fn written(map: GuardedMap, sections: Vec<Entry>) -> IndexFile {
+    pub(super) fn written(map: GuardedMap, sections: &[Entry]) -> IndexFile {
         let file = IndexFile::new(map, sections);
         for sound in &file.sound {
             // A new cell is empty, so this cannot fail.
@@ -163,7 +161,7 @@ impl IndexFile {
         if word(56) != Some(head_checksum(&head[..56], table)) {
             return None;
         }
-        let sections = view::<u64>(table)?
+        let sections: Vec<Entry> = view::<u64>(table)?
             .chunks_exact(4)
             .map(|e| Entry {
                 tag: e[0],
@@ -172,7 +170,7 @@ impl IndexFile {
                 crc: e[3] as u32,
             })
             .collect();
-        Some(IndexFile::new(map, sections))
+        Some(IndexFile::new(map, &sections))
     }
 
     /// The bytes of a section, empty if there is none; `None` if its checksum is wrong.
@@ -214,10 +212,5 @@ impl IndexFile {
     /// Whether what was read so far can be trusted.
     pub(crate) fn health(&self) -> &Health {
         self.map.health()
-    }
-
-    /// Section sizes in bytes, by tag.
-    pub(crate) fn sizes(&self) -> Vec<(u64, u64)> {
-        self.sections.iter().map(|s| (s.tag, s.len)).collect()
     }
 }

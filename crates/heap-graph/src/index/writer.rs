@@ -111,7 +111,7 @@ impl IndexWriter {
     pub(crate) fn view(&mut self) -> io::Result<IndexFile> {
         self.file.flush()?;
         let map = GuardedMap::of_growing(&self.file.get_ref().file)?;
-        Ok(IndexFile::written(map, self.sections.clone()))
+        Ok(IndexFile::written(map, &self.sections))
     }
 
     /// Writes table and header, gives the file its name, and opens it.
@@ -140,7 +140,7 @@ impl IndexWriter {
             written.place = None;
         }
         let map = GuardedMap::new(&self.file.get_ref().file)?;
-        Ok(IndexFile::written(map, std::mem::take(&mut self.sections)))
+        Ok(IndexFile::written(map, &self.sections))
     }
 }
 

@@ -217,8 +217,7 @@ fn fields_of(heap: &Heap, class: ClassIdx) -> Vec<Field> {
     let slots = heap.slots(class).into_iter();
     let fields = slots.filter(|s| s.kind == BasicType::Object).map(|s| {
         let info = heap.class(s.declared_in);
-        let is_referent =
-            info.fields[s.field].name == "referent" && info.name == "java.lang.ref.Reference";
+        let is_referent = info.is_referent(&info.fields[s.field].name);
         Field {
             offset: s.offset as usize,
             declared_in: s.declared_in,

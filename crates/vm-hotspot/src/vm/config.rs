@@ -219,6 +219,9 @@ impl Config {
         if self.sampled_allocations.is_some() {
             wanted.push(Capability::GenerateSampledObjectAllocEvents);
         }
+        if self.needs_exact_positions() {
+            wanted.push(Capability::GenerateCompiledMethodLoadEvents);
+        }
         if self.monitors {
             wanted.extend([
                 Capability::GenerateMonitorEvents,
@@ -251,6 +254,14 @@ impl Config {
     #[must_use]
     pub fn takes_async_stacks(&self) -> bool {
         self.samples.is_some() || self.wall.is_some() || self.native.is_some()
+    }
+
+    /// Whether the VM should record the methods and lines of all places in compiled code. It does so while someone
+    /// receives the events of compiled methods, otherwise only for calls and safepoints: a sample elsewhere is then taken
+    /// for the method that was inlined last before it. A collector may request samples later.
+    #[must_use]
+    pub(crate) fn needs_exact_positions(&self) -> bool {
+        self.takes_async_stacks() || self.has_collector
     }
 
     /// Whether inserted code is removed when allocations are no longer counted, as a collector may request. Code that

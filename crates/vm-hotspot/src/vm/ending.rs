@@ -14,7 +14,7 @@ use crate::vm::hotspot::HotSpot;
 use crate::vm::state::State;
 
 /// Every event that a recording may have switched on.
-const EVENTS: [EventKind; 20] = [
+const EVENTS: [EventKind; 21] = [
     EventKind::VmInit,
     EventKind::VmStart,
     EventKind::VmDeath,
@@ -24,6 +24,7 @@ const EVENTS: [EventKind; 20] = [
     EventKind::ClassLoad,
     EventKind::ClassPrepare,
     EventKind::ClassFileLoadHook,
+    EventKind::CompiledMethodLoad,
     EventKind::DataDumpRequest,
     EventKind::ResourceExhausted,
     EventKind::ObjectFree,

@@ -244,6 +244,12 @@ impl HotSpot {
         if self.config.takes_async_stacks() {
             events.push(EventKind::ClassLoad);
         }
+        if self
+            .granted
+            .has(Capability::GenerateCompiledMethodLoadEvents)
+        {
+            events.push(EventKind::CompiledMethodLoad);
+        }
         if self.config.instruments() {
             events.push(EventKind::ClassFileLoadHook);
             if !self.starts_before_java() {
