@@ -72,7 +72,7 @@ pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
 pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};
 pub use scan::hides_sub_record;
 pub use segment::{Stretch, Walked, walk_stretch};
-pub use tag::{BasicType, HeapTag, RecordTag, thread_status};
+pub use tag::{BasicType, HeapTag, PRIVATE_TAGS, RecordTag};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
 pub use write::{Writer, encode_record, encode_sub_record};
 
