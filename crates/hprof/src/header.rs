@@ -20,6 +20,7 @@ pub struct Header {
 
 /// Why a file is not an HPROF binary dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The file is empty.
     Empty,

@@ -60,6 +60,7 @@ pub struct AllocSite {
 
 /// The decoded body of a top-level record that is not a heap dump.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Record<'a> {
     /// STRING IN UTF8.
     Utf8 {

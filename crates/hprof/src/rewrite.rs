@@ -63,6 +63,7 @@ pub trait Rewriter {
 
 /// Why a dump could not be rewritten.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RewriteError {
     /// The input is not a dump.
     Header(HeaderError),

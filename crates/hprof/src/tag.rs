@@ -31,6 +31,7 @@ macro_rules! tags {
 
 tags! {
     /// Tag of a top-level record (HPROF binary format, "The following TAGs are supported").
+    #[non_exhaustive]
     RecordTag {
         /// A name: id and modified UTF-8 bytes.
         Utf8 = 0x01, "UTF8";
@@ -84,6 +85,7 @@ impl RecordTag {
 
 tags! {
     /// Tag of a sub-record inside HEAP_DUMP and HEAP_DUMP_SEGMENT, ART's additions included.
+    #[non_exhaustive]
     HeapTag {
         /// Root of unknown kind.
         RootUnknown = 0xff, "UNKNOWN";

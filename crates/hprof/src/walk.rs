@@ -18,6 +18,7 @@ pub struct Stop {
 
 /// Why a sub-record could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopReason {
     /// Not a sub-record tag.
     Tag(u8),
