@@ -65,6 +65,9 @@ impl FileMap {
 
 /// Reads the heads of all top-level records of `data`. `visit` is called for each record that is not a heap dump, in
 /// file order. Never fails once the header is read.
+///
+/// # Errors
+/// When the header is not valid: see [`Header::parse`].
 pub fn map_file<'a>(
     data: &'a [u8],
     mut visit: impl FnMut(&RawRecord<'a>),

@@ -87,6 +87,10 @@ const LONGEST_VERSION: usize = 64;
 
 impl Header {
     /// Reads the header from the first bytes of a file.
+    ///
+    /// # Errors
+    /// When the file does not begin with the header of a binary dump, or ends inside it, or its ids have neither 4 nor 8
+    /// bytes. The error names other kinds of files that are recognized.
     pub fn parse(data: &[u8]) -> Result<Header, HeaderError> {
         if data.is_empty() {
             return Err(HeaderError::Empty);

@@ -33,6 +33,8 @@
 //! files, including compressed ones and archives; `serde` makes the plain data serializable. The text form of the JDK
 //! agent is in the crate `hprof-text`.
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod android;
 mod cursor;
 mod diagnostic;

@@ -126,6 +126,10 @@ pub struct Rewritten {
 }
 
 /// Rewrites a dump.
+///
+/// # Errors
+/// When the input has no valid header, when `out` returns an error, or when a single HEAP_DUMP would be longer than its
+/// length word can express. Damage of the input is no error.
 pub fn rewrite(
     data: &[u8],
     rewriter: &dyn Rewriter,
