@@ -208,7 +208,7 @@ fn results_of_factories_are_sent_once_and_forgotten_with_their_classes() {
     let results = |bytes: &[u8]| {
         let mut found = Vec::new();
         let read = hprof::map_file(bytes, |record| {
-            if record.tag == hprof::RecordTag::ClassOptions as u8 {
+            if record.tag == private_records::PrivateTag::ClassOptions as u8 {
                 let rows = record.body.chunks_exact(9);
                 let class = |row: &[u8]| u32::from_be_bytes([row[0], row[1], row[2], row[3]]);
                 found.push(rows.map(class).collect::<Vec<_>>());

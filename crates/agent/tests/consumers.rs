@@ -1,6 +1,7 @@
 //! Other people's readers before what the agent writes on a real JVM. They are installed from PyPI
 //! into the target folder; without a network each is skipped with a line.
 
+use private_records::PrivateTag;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -160,7 +161,7 @@ fn jhat_skips_the_records_that_the_original_did_not_have() {
         let file = ran.folder.path().join("out");
         let bytes = std::fs::read(&file).expect("a profile");
         let map = hprof::map_file(&bytes, |_| {}).expect("a profile");
-        for tag in [hprof::RecordTag::CpuTimes, hprof::RecordTag::MonitorDump] {
+        for tag in [PrivateTag::CpuTimes, PrivateTag::MonitorDump] {
             let count = map.records.iter().find(|row| row.0 == tag as u8);
             assert!(count.is_some_and(|row| row.1 > 0), "{tag:?}");
         }

@@ -345,7 +345,7 @@ fn times(bytes: &[u8]) -> HashMap<String, [u64; 3]> {
         }) => {
             traces.insert(serial.0, of.first().map(|id| frames[&id.0].clone()));
         }
-        _ if record.tag == hprof::RecordTag::CpuTimes as u8 => {
+        _ if record.tag == private_records::PrivateTag::CpuTimes as u8 => {
             for row in record.body[8..].chunks_exact(28) {
                 let word =
                     |at: usize| u64::from_be_bytes(row[at..at + 8].try_into().expect("8 bytes"));

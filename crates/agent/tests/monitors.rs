@@ -87,7 +87,7 @@ fn dumps_end_while_threads_contend_for_what_they_need() {
                 let times = map
                     .records
                     .iter()
-                    .find(|row| row.0 == hprof::RecordTag::MonitorTimes as u8);
+                    .find(|row| row.0 == private_records::PrivateTag::MonitorTimes as u8);
                 assert!(times.is_some_and(|row| row.1 > 0), "{times:?}");
             } else {
                 let text = String::from_utf8_lossy(&bytes);

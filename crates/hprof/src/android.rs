@@ -49,6 +49,9 @@ fn walk_all(data: &[u8], map: &FileMap, visitor: &mut impl HeapVisitor) {
 impl ToStandard {
     /// For a dump; `app_only` omits the objects of the zygote and of the boot image (`hprof-conv -z`), which needs a
     /// pass over the dump to find the heap switches.
+    ///
+    /// # Errors
+    /// When the header is not valid: see [`Header::parse`].
     pub fn new(data: &[u8], app_only: bool) -> Result<ToStandard, HeaderError> {
         let mut switches = Switches::default();
         let map = map_file(data, |_| {})?;
@@ -130,6 +133,9 @@ const APP: &[u8] = b"app";
 
 impl ToAndroid {
     /// For a dump.
+    ///
+    /// # Errors
+    /// When the header is not valid: see [`Header::parse`].
     pub fn new(data: &[u8]) -> Result<ToAndroid, HeaderError> {
         let ids = Header::parse(data)?.id_size;
         let (mut known, mut largest, mut last_text) = (None, 0u64, None);

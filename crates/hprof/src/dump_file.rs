@@ -1,8 +1,9 @@
 //! The map of a dump file: one pass over the heads of the top-level records that finds every heap segment, repairs
 //! lengths, and separates snapshots.
 
-use crate::record::{RawRecord, length_is_possible};
-use crate::scan::{Head, chain_is_plausible, find_record, true_heap_end};
+use crate::record::RawRecord;
+use crate::scan::{Head, chain_is_plausible, find_record, is_record_tag, true_heap_end};
+use crate::tag::record_name;
 use crate::{
     Cursor, DamageKind, Diagnostic, Diagnostics, FileOffset, Header, HeaderError, IdSize,
     RecordTag, Stop, StopReason,
@@ -64,6 +65,9 @@ impl FileMap {
 
 /// Reads the heads of all top-level records of `data`. `visit` is called for each record that is not a heap dump, in
 /// file order. Never fails once the header is read.
+///
+/// # Errors
+/// When the header is not valid: see [`Header::parse`].
 pub fn map_file<'a>(
     data: &'a [u8],
     mut visit: impl FnMut(&RawRecord<'a>),
@@ -141,8 +145,8 @@ impl<'a> Mapper<'a> {
             };
             at = match head.known() {
                 Some(tag) if tag.is_heap() => self.heap(tag, &head),
-                Some(tag) => self.record(tag, &head, visit),
-                None => self.unknown(&head, visit),
+                None if !head.is_private() => self.unknown(&head, visit),
+                tag => self.record(tag, &head, visit),
             };
         }
         if self.open_run && !self.map.diagnostics.any_damage() {
@@ -174,17 +178,12 @@ impl<'a> Mapper<'a> {
     /// Whether `at` is a plausible boundary: a valid record begins there, or the first bytes of a record that the end
     /// of the file truncates, or the file ends there.
     fn boundary(&self, at: u64) -> bool {
-        if at == self.data.len() as u64 {
-            return true;
-        }
         match Head::read(self.data, at) {
-            Some(head) => head
-                .known()
-                .is_some_and(|t| length_is_possible(t, u64::from(head.length), self.ids)),
+            Some(head) => head.is_possible(self.ids),
             None => self
                 .data
                 .get(at as usize)
-                .is_some_and(|b| RecordTag::from_u8(*b).is_some()),
+                .is_none_or(|byte| is_record_tag(*byte)),
         }
     }
 
@@ -194,7 +193,11 @@ impl<'a> Mapper<'a> {
         let claimed = head.end();
         // Very old writers let the length overflow to 0 before more heap data.
         let empty = head.length == 0 && claimed < len;
+        // The contents of arrays often look like a private record, so one that does not end the file is confirmed below.
+        let doubtful = Head::read(self.data, claimed)
+            .is_some_and(|next| next.is_private() && next.end() != len);
         let believed = claimed <= len
+            && !doubtful
             && self.boundary(claimed)
             && !(empty && tag == RecordTag::HeapDump && !self.sound_at(claimed));
         if believed {
@@ -210,6 +213,10 @@ impl<'a> Mapper<'a> {
             self.cut_inside(&cut);
             self.segment(tag, head, cut.at, false);
             return len;
+        }
+        if found.end == claimed && !found.damaged {
+            self.segment(tag, head, claimed, false);
+            return claimed;
         }
         let real = found.end - head.body();
         let name = tag.name();
@@ -309,22 +316,22 @@ impl<'a> Mapper<'a> {
 
     fn record(
         &mut self,
-        tag: RecordTag,
+        tag: Option<RecordTag>,
         head: &Head,
         visit: &mut impl FnMut(&RawRecord<'a>),
     ) -> u64 {
         let len = self.data.len() as u64;
-        let possible = length_is_possible(tag, u64::from(head.length), self.ids);
+        let possible = head.is_possible(self.ids);
         if possible && head.end() <= len && (self.boundary(head.end()) || !self.misled(head)) {
             self.visit(head, head.end(), visit);
-            if tag == RecordTag::HeapDumpEnd {
+            if tag == Some(RecordTag::HeapDumpEnd) {
                 self.open_run = false;
             }
             return head.end();
         }
         // Truncated by the end of the file, or a wrong length: the latter if a plausible record follows.
         let next = self.next_record(head.body(), len);
-        let name = tag.name();
+        let name = &record_name(head.tag);
         match next {
             Some(next) => {
                 self.note(
@@ -335,7 +342,7 @@ impl<'a> Mapper<'a> {
                     format!("{} bytes to the next record", next - head.body()),
                     head.length.to_string(),
                 );
-                if matches!(tag, RecordTag::Utf8 | RecordTag::Trace) {
+                if matches!(tag, Some(RecordTag::Utf8 | RecordTag::Trace)) {
                     self.visit(head, next, visit);
                 } else {
                     self.map.skipped += next - head.at;
@@ -352,7 +359,7 @@ impl<'a> Mapper<'a> {
                     format!("{} bytes", head.length),
                     format!("{} bytes to the end of the file", len - head.body()),
                 );
-                if tag == RecordTag::Utf8 {
+                if tag == Some(RecordTag::Utf8) {
                     // Half a name is not used, but the record is counted.
                     self.counts[head.tag as usize] += 1;
                 } else {

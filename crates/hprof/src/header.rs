@@ -20,6 +20,7 @@ pub struct Header {
 
 /// Why a file is not an HPROF binary dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The file is empty.
     Empty,
@@ -86,6 +87,10 @@ const LONGEST_VERSION: usize = 64;
 
 impl Header {
     /// Reads the header from the first bytes of a file.
+    ///
+    /// # Errors
+    /// When the file does not begin with the header of a binary dump, or ends inside it, or its ids have neither 4 nor 8
+    /// bytes. The error names other kinds of files that are recognized.
     pub fn parse(data: &[u8]) -> Result<Header, HeaderError> {
         if data.is_empty() {
             return Err(HeaderError::Empty);

@@ -269,7 +269,8 @@ pub trait HeapVisitor {
     fn resync(&mut self) {}
 }
 
-/// Any sub-record, for callers that prefer values to callbacks.
+/// Any sub-record, for callers that prefer values to callbacks. Code that rewrites a dump may match every kind: a new kind
+/// is a new version of this library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubRecord<'a> {
     /// A root.

@@ -33,6 +33,8 @@
 //! files, including compressed ones and archives; `serde` makes the plain data serializable. The text form of the JDK
 //! agent is in the crate `hprof-text`.
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod android;
 mod cursor;
 mod diagnostic;
@@ -72,7 +74,7 @@ pub use record::{AllocSite, Frame, RECORD_HEAD, RawRecord, Record};
 pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};
 pub use scan::hides_sub_record;
 pub use segment::{Stretch, Walked, walk_stretch};
-pub use tag::{BasicType, HeapTag, RecordTag, thread_status};
+pub use tag::{BasicType, HeapTag, PRIVATE_TAGS, RecordTag};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
 pub use write::{Writer, encode_record, encode_sub_record};
 

@@ -1,5 +1,6 @@
 //! The top-level records, borrowed from the file, and their encoding.
 
+use crate::tag::record_name;
 use crate::{Cursor, FileOffset, IdSize, ObjectId, RecordTag, Serial};
 
 /// A top-level record as in the file.
@@ -59,6 +60,7 @@ pub struct AllocSite {
 
 /// The decoded body of a top-level record that is not a heap dump.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Record<'a> {
     /// STRING IN UTF8.
     Utf8 {
@@ -166,14 +168,13 @@ impl<'a> RawRecord<'a> {
         RecordTag::from_u8(self.tag)
     }
 
-    /// Name of the tag, or `0x77` for an unknown one.
+    /// Name of the tag, or `0x77` for a private or unknown one.
     pub fn name(&self) -> String {
-        self.known_tag()
-            .map_or_else(|| format!("0x{:02x}", self.tag), |t| t.name().to_owned())
+        record_name(self.tag)
     }
 
-    /// Decodes the body. `None` for heap dumps, unknown tags and bodies that are too short. Counted tables end at the
-    /// end of the body, even if their count is larger.
+    /// Decodes the body. `None` for heap dumps, private and unknown tags, and bodies that are too short. Counted tables
+    /// end at the end of the body, even if their count is larger.
     pub fn decode(&self, ids: IdSize) -> Option<Record<'a>> {
         let mut c = Cursor::new(self.body, ids);
         Some(match self.known_tag()? {
@@ -237,24 +238,7 @@ impl<'a> RawRecord<'a> {
                 depth: c.u2()?,
             },
             RecordTag::HeapDumpEnd => Record::HeapDumpEnd,
-            RecordTag::HeapDump
-            | RecordTag::HeapDumpSegment
-            | RecordTag::CpuTimes
-            | RecordTag::WallTimes
-            | RecordTag::MonitorTimes
-            | RecordTag::LockTimes
-            | RecordTag::WideAllocSites
-            | RecordTag::SiteVariances
-            | RecordTag::AllocationStacks
-            | RecordTag::MonitorDump
-            | RecordTag::MonitorWait
-            | RecordTag::NativeSites
-            | RecordTag::JniReferences
-            | RecordTag::JniHandles
-            | RecordTag::Instances
-            | RecordTag::Fills
-            | RecordTag::ClassOptions
-            | RecordTag::ClassPlaces => return None,
+            RecordTag::HeapDump | RecordTag::HeapDumpSegment => return None,
         })
     }
 }
@@ -303,22 +287,5 @@ pub(crate) fn length_is_possible(tag: RecordTag, length: u64, ids: IdSize) -> bo
         RecordTag::ControlSettings => length == 6,
         RecordTag::HeapDumpEnd => length == 0,
         RecordTag::HeapDump | RecordTag::HeapDumpSegment => true,
-        RecordTag::CpuTimes => length >= 8 && (length - 8).is_multiple_of(28),
-        RecordTag::WallTimes => length >= 12 && (length - 12).is_multiple_of(20),
-        RecordTag::MonitorTimes | RecordTag::LockTimes => {
-            length >= 8 && (length - 8).is_multiple_of(24)
-        }
-        RecordTag::WideAllocSites => length.is_multiple_of(40),
-        RecordTag::SiteVariances => length.is_multiple_of(16),
-        RecordTag::AllocationStacks => length >= 8 && (length - 8).is_multiple_of(64),
-        RecordTag::MonitorDump => length >= 8 && length.is_multiple_of(4),
-        RecordTag::MonitorWait => length == 20,
-        RecordTag::NativeSites => length >= 8 && (length - 8).is_multiple_of(40),
-        RecordTag::JniReferences => length.is_multiple_of(56),
-        RecordTag::JniHandles => length.is_multiple_of(12),
-        RecordTag::ClassOptions => length.is_multiple_of(9),
-        RecordTag::Instances => (21..1 << 28).contains(&length),
-        RecordTag::Fills => length >= 28 && (length - 28).is_multiple_of(104) && length < 1 << 28,
-        RecordTag::ClassPlaces => length.is_multiple_of(4 + 2 * w),
     }
 }

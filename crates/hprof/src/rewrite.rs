@@ -63,6 +63,7 @@ pub trait Rewriter {
 
 /// Why a dump could not be rewritten.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RewriteError {
     /// The input is not a dump.
     Header(HeaderError),
@@ -125,6 +126,10 @@ pub struct Rewritten {
 }
 
 /// Rewrites a dump.
+///
+/// # Errors
+/// When the input has no valid header, when `out` returns an error, or when a single HEAP_DUMP would be longer than its
+/// length word can express. Damage of the input is no error.
 pub fn rewrite(
     data: &[u8],
     rewriter: &dyn Rewriter,

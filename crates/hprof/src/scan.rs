@@ -1,7 +1,9 @@
 //! Resynchronization in a damaged file: whether a position is a record, and where the next one begins.
 
 use crate::record::{RECORD_HEAD, length_is_possible};
-use crate::{FileOffset, HeapTag, HeapVisitor, IdSize, RecordTag, Stop, StopReason, walk};
+use crate::{
+    FileOffset, HeapTag, HeapVisitor, IdSize, PRIVATE_TAGS, RecordTag, Stop, StopReason, walk,
+};
 
 /// The head of a possible top-level record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +43,36 @@ impl Head {
         self.known().is_some_and(RecordTag::is_heap) && self.length == 0 && self.end() < file
     }
 
-    /// A known tag with a length that this tag can have and that the file has.
+    /// A tag that is reserved for private records.
+    pub(crate) fn is_private(&self) -> bool {
+        PRIVATE_TAGS.contains(&self.tag)
+    }
+
+    /// A known or private tag with a length that it can have.
+    pub(crate) fn is_possible(&self, ids: IdSize) -> bool {
+        match self.known() {
+            Some(tag) => length_is_possible(tag, u64::from(self.length), ids),
+            None => self.is_private() && self.length < 1 << 28,
+        }
+    }
+
+    /// A possible head whose record the file has.
     pub(crate) fn is_sound(&self, data: &[u8], ids: IdSize) -> bool {
-        let Some(tag) = self.known() else {
-            return false;
-        };
-        length_is_possible(tag, u64::from(self.length), ids) && self.end() <= data.len() as u64
+        self.is_possible(ids) && self.end() <= data.len() as u64
     }
 }
 
-/// How many consecutive records must be valid before a position counts as a record boundary.
+/// Whether a record may have this tag byte.
+pub(crate) fn is_record_tag(byte: u8) -> bool {
+    RecordTag::from_u8(byte).is_some() || PRIVATE_TAGS.contains(&byte)
+}
+
+/// How many consecutive records of the format must be valid before a position counts as a record boundary.
 const CHAIN: usize = 4;
+/// The most private records among them. They do not count, because arbitrary bytes, text above all, often look like one.
+const PRIVATE_IN_CHAIN: usize = 64;
+/// The most microseconds from a private record to the next record.
+const SOON: u32 = 1 << 20;
 
 /// True when valid records follow one another from `at` (up to the end of the file, if it is near). A heap record may
 /// be truncated by the end of the file, but its first sub-records must be readable.
@@ -61,28 +82,32 @@ pub(crate) fn chain_is_plausible(
     mut at: u64,
     known_class: &dyn Fn(u64) -> bool,
 ) -> bool {
-    for step in 0..CHAIN {
+    let (mut known, mut private) = (0, 0);
+    let mut before = None;
+    while known < CHAIN && private <= PRIVATE_IN_CHAIN {
         if at == data.len() as u64 {
-            return step > 0;
+            return known > 0 || private > 1;
         }
         let Some(head) = Head::read(data, at) else {
-            return step > 1;
+            return known > 1;
         };
-        let Some(tag) = head.known() else {
-            return false;
-        };
-        if !length_is_possible(tag, u64::from(head.length), ids) {
+        if !head.is_possible(ids) || before.is_some_and(|us| head.time_us.wrapping_sub(us) > SOON) {
             return false;
         }
-        if tag.is_heap() {
+        before = head.is_private().then_some(head.time_us);
+        if head.known().is_some_and(RecordTag::is_heap) {
             return heap_chain_is_plausible(data, ids, head.body(), head.end(), known_class);
         }
         if head.end() > data.len() as u64 {
             return false;
         }
+        match head.is_private() {
+            true => private += 1,
+            false => known += 1,
+        }
         at = head.end();
     }
-    true
+    known == CHAIN
 }
 
 /// How many consecutive sub-records must be readable before a position inside a segment counts as a boundary.
@@ -168,8 +193,7 @@ pub(crate) fn find_record(
 ) -> Option<u64> {
     let last = (data.len() as u64).checked_sub(RECORD_HEAD - 1)?;
     (from..to.min(last)).find(|&at| {
-        RecordTag::from_u8(data[at as usize]).is_some()
-            && chain_is_plausible(data, ids, at, known_class)
+        is_record_tag(data[at as usize]) && chain_is_plausible(data, ids, at, known_class)
     })
 }
 
@@ -231,12 +255,16 @@ pub(crate) fn true_heap_end(
     let mut damaged = false;
     while at < len {
         let low = (at - head.body()) as u32;
-        let boundary = Head::read(data, at).is_some_and(|h| h.is_sound(data, ids));
+        // The end of the file may truncate a private record after a heap record whose length is right.
+        let boundary = Head::read(data, at).is_some_and(|next| {
+            next.is_sound(data, ids)
+                || at == head.end() && !damaged && next.is_private() && next.is_possible(ids)
+        });
         if low == head.length && boundary && at > head.body() {
             break;
         }
         let byte = data[at as usize];
-        let top = RecordTag::from_u8(byte).is_some();
+        let top = is_record_tag(byte);
         let both = top && HeapTag::from_u8(byte).is_some();
         // The length of a heap record may have overflowed to 0. After damage that does not count, because a tag before
         // some zeros is too easily found in arbitrary bytes.

@@ -1,6 +1,8 @@
 //! The two tag spaces and the basic types. There are two enums because the same byte has two meanings: 0x01 is a
 //! string among the top-level records and a JNI global root among the heap sub-records.
 
+use std::ops::RangeInclusive;
+
 macro_rules! tags {
     ($(#[$doc:meta])* $enum:ident { $($(#[$vdoc:meta])* $variant:ident = $value:literal, $name:literal;)* }) => {
         $(#[$doc])*
@@ -29,6 +31,7 @@ macro_rules! tags {
 
 tags! {
     /// Tag of a top-level record (HPROF binary format, "The following TAGs are supported").
+    #[non_exhaustive]
     RecordTag {
         /// A name: id and modified UTF-8 bytes.
         Utf8 = 0x01, "UTF8";
@@ -58,72 +61,19 @@ tags! {
         HeapDumpSegment = 0x1c, "HEAP_DUMP_SEGMENT";
         /// The end of a run of segments.
         HeapDumpEnd = 0x2c, "HEAP_DUMP_END";
-        /// Tenure's: CPU TIME of the text form. u8 total, then rows of u4 trace, u8 calls, u8 self
-        /// and u8 total nanoseconds.
-        CpuTimes = 0x71, "CPU_TIMES";
-        /// Tenure's: MONITOR TIME of the text form. u8 total, then rows of u4 class serial, u4 trace,
-        /// u8 count and u8 nanoseconds blocked.
-        MonitorTimes = 0x72, "MONITOR_TIMES";
-        /// Tenure's: ALLOCATION STACKS of the text form, of the preceding ALLOC SITES. u8 samples, then rows of u4 rank, class
-        /// serial, trace of the site and trace of the stack, u8 samples, objects and bytes, f8 share of the site with
-        /// the ends of its interval (1: all).
-        AllocationStacks = 0x6f, "ALLOCATION_STACKS";
-        /// Tenure's: LOCK TIME of the text form; as MONITOR_TIMES, for locks that are not monitors.
-        LockTimes = 0x70, "LOCK_TIMES";
-        /// Tenure's: the preceding ALLOC SITES with wide numbers. Rows of u4 class serial, u4 trace,
-        /// u8 live bytes, live objects, bytes and objects.
-        WideAllocSites = 0x73, "WIDE_ALLOC_SITES";
-        /// Tenure's: JNI REFERENCES of the text form. Rows of u4 class serial, trace, thread serial
-        /// and flags (1: weak), u8 created, deleted, cleared, bytes, milliseconds of the oldest.
-        JniReferences = 0x74, "JNI_REFERENCES";
-        /// Tenure's: the existing references of the preceding JNI REFERENCES. Rows of u4 row of that record and u8
-        /// reference, as in the root records of a dump.
-        JniHandles = 0x75, "JNI_HANDLES";
-        /// Tenure's: WALL RUNNING or WALL WAITING of the text form. u4 0 for RUNNING, 1 for WAITING, u8 total
-        /// nanoseconds, then rows of u4 trace, u8 samples and u8 nanoseconds.
-        WallTimes = 0x77, "WALL_TIMES";
-        /// Tenure's: the loaders and modules of the classes of the sites. Rows of u4 class serial, name id of the
-        /// loader and of the module; 0 for the boot loader and for no named module.
-        ClassPlaces = 0x78, "CLASS_PLACES";
-        /// Tenure's: the uncertainty of the following ALLOC SITES, when some of its counts are estimates. Rows of f8
-        /// variances of live and of allocated objects, in the order of its rows.
-        SiteVariances = 0x79, "SITE_VARIANCES";
-        /// Tenure's: MONITOR DUMP of the text form, all in u4. Number of threads; of each its serial,
-        /// trace and status ([`thread_status`]). Number of monitors; of each the class serial,
-        /// owner's serial (0: no one), entries, number of threads that want to enter, number that
-        /// wait to be notified, and the serials of these threads.
-        MonitorDump = 0x7a, "MONITOR_DUMP";
-        /// Tenure's: WAIT and WAITED of the text form. u4 0 for WAIT, 1 for WAITED, u4 class serial, u4 thread serial,
-        /// i8 milliseconds.
-        MonitorWait = 0x7b, "MONITOR_WAIT";
-        /// Tenure's: the live objects of a class that a collector requested, as `vmpi::instances` writes them.
-        Instances = 0x7c, "INSTANCES";
-        /// Tenure's: results of factories in class filters since the last such record; without rows, all earlier
-        /// results are void. Rows of u4 class serial, u1 bits as in `vmpi::ClassOptions` (128: not recorded), u4 share
-        /// in millionths.
-        ClassOptions = 0x7d, "CLASS_OPTIONS";
-        /// Tenure's: the sizes of all live objects and their use, by class and stack, as a collector requested them
-        /// and `vmpi::fills` writes them.
-        Fills = 0x7e, "FILLS";
-        /// Tenure's: NATIVE of the text form. u8 mean bytes between two recorded blocks, then rows as in
-        /// WIDE_ALLOC_SITES, whose class is a library.
-        NativeSites = 0x76, "NATIVE_SITES";
     }
 }
 
-/// A thread's status in MONITOR DUMP as in the text form (`R`, `intr|CW`). The low byte enumerates ended, sleeping,
-/// waiting to enter, waiting to be notified, running, unknown; bits 8 to 10 are suspended, interrupted, in native
-/// code.
-pub fn thread_status(word: u32) -> String {
-    const STATES: [&str; 5] = ["ZO", "SL", "MW", "CW", "R"];
-    let mut text = String::new();
-    for (bit, prefix) in [(8, "S|"), (9, "intr|"), (10, "native|")] {
-        if word >> bit & 1 == 1 {
-            text.push_str(prefix);
-        }
-    }
-    text.push_str(STATES.get((word & 0xff) as usize).unwrap_or(&"UN"));
-    text
+/// The tag bytes that are reserved for private records of the program that writes a file; the format uses none of them.
+/// A private record is well-formed and no damage. Its body may have any length below 2^28 bytes; it is passed on as a
+/// [`RawRecord`](crate::RawRecord) and never decoded. After damage, reading continues at a private record only if records
+/// of the format, or several private ones up to the end of the file, follow it, the next one within a second by its time
+/// stamp, because arbitrary bytes often look like a private record.
+pub const PRIVATE_TAGS: RangeInclusive<u8> = 0x6f..=0x7e;
+
+/// Name of the tag of a top-level record, or `0x77` for a private or unknown one.
+pub(crate) fn record_name(byte: u8) -> String {
+    RecordTag::from_u8(byte).map_or_else(|| format!("0x{byte:02x}"), |tag| tag.name().to_owned())
 }
 
 impl RecordTag {
@@ -135,6 +85,7 @@ impl RecordTag {
 
 tags! {
     /// Tag of a sub-record inside HEAP_DUMP and HEAP_DUMP_SEGMENT, ART's additions included.
+    #[non_exhaustive]
     HeapTag {
         /// Root of unknown kind.
         RootUnknown = 0xff, "UNKNOWN";

@@ -18,6 +18,7 @@ pub struct Stop {
 
 /// Why a sub-record could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopReason {
     /// Not a sub-record tag.
     Tag(u8),
@@ -76,6 +77,10 @@ const HEAD: usize = 25;
 
 /// Walks the sub-records of `data[from..end]` until the first boundary at or after `until`. `data` is the whole file,
 /// so offsets are file offsets. Returns the offset of that boundary.
+///
+/// # Errors
+/// When a sub-record has an unknown tag or type, or reaches past `end`, with its offset. The visitor has received those
+/// before it.
 pub fn walk<V: HeapVisitor>(
     data: &[u8],
     ids: IdSize,
@@ -284,6 +289,9 @@ fn cold<const W: usize, V: HeapVisitor>(
 }
 
 /// Reads the sub-record at `pos` as a value; also returns the offset of the next one.
+///
+/// # Errors
+/// When the sub-record has an unknown tag or type, or reaches past `end`, or `pos` is not before `end`.
 pub fn read_sub_record(
     data: &[u8],
     ids: IdSize,

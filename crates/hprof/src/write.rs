@@ -17,6 +17,9 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Writes the header.
+    ///
+    /// # Errors
+    /// When the output returns one.
     pub fn new(mut out: W, header: &Header) -> io::Result<Writer<W>> {
         out.write_all(&header.to_bytes())?;
         Ok(Writer {
@@ -35,19 +38,28 @@ impl<W: Write> Writer<W> {
         self.out
     }
 
-    /// A record exactly as it was read, unknown tags included.
+    /// Writes a record exactly as it was read, unknown tags included.
+    ///
+    /// # Errors
+    /// When the output returns one.
     pub fn raw(&mut self, record: &RawRecord<'_>) -> io::Result<()> {
         self.frame(record.tag, record.time_us, record.body)
     }
 
-    /// A decoded record.
+    /// Writes a decoded record, `time_us` microseconds after the time stamp of the header.
+    ///
+    /// # Errors
+    /// When the output returns one.
     pub fn record(&mut self, time_us: u32, record: &Record<'_>) -> io::Result<()> {
         let mut body = Vec::new();
         let tag = encode_record(record, self.ids, &mut body);
         self.frame(tag as u8, time_us, &body)
     }
 
-    /// A heap dump or segment with this body.
+    /// Writes a heap dump or segment with this body, `time_us` microseconds after the time stamp of the header.
+    ///
+    /// # Errors
+    /// When the output returns one.
     pub fn heap(&mut self, tag: RecordTag, time_us: u32, body: &[u8]) -> io::Result<()> {
         self.frame(tag as u8, time_us, body)
     }

@@ -3,5 +3,6 @@
 mod compressed;
 mod damage;
 mod hostile_source;
+mod private_records;
 mod rewrite;
 mod round_trip;

@@ -19,6 +19,7 @@ pub const WITHOUT_CIRCLES: &[&str] = &[
     "live-analysis",
     "live-session",
     "locks",
+    "private-records",
     "refheap",
     "report",
     "requests",

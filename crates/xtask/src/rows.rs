@@ -9,7 +9,13 @@ pub const ROWS: &[(&str, &[&str])] = &[
     ("words", &["vmpi", "classfile", "jvmti", "hprof"]),
     (
         "hosts",
-        &["vm-hotspot", "refheap", "vm-image", "hprof-text"],
+        &[
+            "vm-hotspot",
+            "refheap",
+            "vm-image",
+            "hprof-text",
+            "private-records",
+        ],
     ),
     (
         "models",

@@ -1,6 +1,6 @@
 //! The collector's side: measures the stream of the agent while it is stored.
 
-use hprof::RecordTag;
+use private_records::Tag;
 use std::collections::BTreeMap;
 
 /// The form of the stream.
@@ -113,7 +113,7 @@ impl StreamMeter {
         self.head.extend_from_slice(&bytes[..used]);
         if let [tag, _, _, _, _, a, b, c, d] = self.head[..] {
             *self.progress.records.entry(tag).or_default() += 1;
-            let name = RecordTag::from_u8(tag).map_or("unknown record", RecordTag::name);
+            let name = Tag::from_u8(tag).map_or("unknown record", Tag::name);
             name.clone_into(&mut self.progress.last);
             let length = u64::from(u32::from_be_bytes([a, b, c, d]));
             self.state = if length == 0 {

@@ -9,8 +9,11 @@ use crate::catalog::{Class, ResolvedFrame, ResolvedTrace};
 use crate::ids::{FRAMES, NAMES, ObjectIds, class_serial, thread_serial, trace_serial};
 use crate::mutf8::encode;
 use crate::options::Mode;
-use hprof::{AllocSite, Frame, Header, IdSize, ObjectId, Record, RecordTag, Serial, Writer};
+use hprof::{
+    AllocSite, FileOffset, Frame, Header, IdSize, ObjectId, RawRecord, Record, Serial, Writer,
+};
 use hprof_text::TextLine;
+use private_records::{PrivateTag, Tag};
 use profile::{
     AGENT_NAMES, ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, StackShare,
     Volume,
@@ -118,9 +121,15 @@ impl BinaryOutput {
     }
 
     /// A record with a finished body: heap segments, and Tenure's records, which old readers skip by length.
-    pub(super) fn body(&mut self, vm: &dyn Vm, tag: RecordTag, body: &[u8]) {
+    pub(super) fn body(&mut self, vm: &dyn Vm, tag: impl Into<Tag>, body: &[u8]) {
         if let Some(writer) = &mut self.writer {
-            let _ = writer.heap(tag, micros(vm), body);
+            let _ = writer.raw(&RawRecord {
+                at: FileOffset(0),
+                tag: tag.into().byte(),
+                time_us: micros(vm),
+                length: body.len() as u32,
+                body,
+            });
         }
     }
 
@@ -231,7 +240,7 @@ impl BinaryOutput {
             }
         }
         if !body.is_empty() {
-            self.body(context.vm, RecordTag::ClassPlaces, &body);
+            self.body(context.vm, PrivateTag::ClassPlaces, &body);
         }
     }
 
@@ -239,7 +248,7 @@ impl BinaryOutput {
     fn waits_of(
         &mut self,
         context: &mut Context<'_>,
-        tag: RecordTag,
+        tag: PrivateTag,
         table: &ContentionTable,
         cutoff: f64,
     ) {
@@ -391,7 +400,7 @@ impl Emit for BinaryOutput {
             variances.extend(of_row.iter().flat_map(|one| one.to_be_bytes()));
         }
         if section.table.is_estimate() && self.settings.for_collector {
-            self.body(context.vm, RecordTag::SiteVariances, &variances);
+            self.body(context.vm, PrivateTag::SiteVariances, &variances);
         }
         let (live, allocated) = section.table.totals();
         let sorted = if section.order == SiteOrder::AllocatedBytes {
@@ -411,7 +420,7 @@ impl Emit for BinaryOutput {
         self.put(context.vm, &record);
         // Some readers stop at a record they do not know, so it is written only when needed.
         if overflow && self.settings.mode == Mode::Modern {
-            self.body(context.vm, RecordTag::WideAllocSites, &wide);
+            self.body(context.vm, PrivateTag::WideAllocSites, &wide);
         }
     }
 
@@ -432,7 +441,7 @@ impl Emit for BinaryOutput {
                 body.extend(part.to_be_bytes());
             }
         }
-        self.body(context.vm, RecordTag::AllocationStacks, &body);
+        self.body(context.vm, PrivateTag::AllocationStacks, &body);
     }
 
     fn native(
@@ -449,7 +458,7 @@ impl Emit for BinaryOutput {
             let trace = trace_serial(trace_of(site.trace));
             wide_row(&mut body, (class, trace), shown(table, ranked.row));
         }
-        self.body(context.vm, RecordTag::NativeSites, &body);
+        self.body(context.vm, PrivateTag::NativeSites, &body);
     }
 
     fn samples(&mut self, context: &mut Context<'_>, table: &SampleTable, cutoff: f64) {
@@ -482,7 +491,7 @@ impl Emit for BinaryOutput {
             body.extend(cost.calls.to_be_bytes());
             body.extend(cost.self_ns.to_be_bytes());
         }
-        self.body(context.vm, RecordTag::WallTimes, &body);
+        self.body(context.vm, PrivateTag::WallTimes, &body);
     }
 
     fn times(&mut self, context: &mut Context<'_>, table: &CostTable, cutoff: f64) {
@@ -494,7 +503,7 @@ impl Emit for BinaryOutput {
             body.extend(cost.self_ns.to_be_bytes());
             body.extend(cost.total_ns.to_be_bytes());
         }
-        self.body(context.vm, RecordTag::CpuTimes, &body);
+        self.body(context.vm, PrivateTag::CpuTimes, &body);
     }
 
     fn call_pairs(&mut self, context: &mut Context<'_>, table: &CostTable) {
@@ -502,11 +511,11 @@ impl Emit for BinaryOutput {
     }
 
     fn contention(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64) {
-        self.waits_of(context, RecordTag::MonitorTimes, table, cutoff);
+        self.waits_of(context, PrivateTag::MonitorTimes, table, cutoff);
     }
 
     fn locks(&mut self, context: &mut Context<'_>, table: &ContentionTable, cutoff: f64) {
-        self.waits_of(context, RecordTag::LockTimes, table, cutoff);
+        self.waits_of(context, PrivateTag::LockTimes, table, cutoff);
     }
 
     fn class_options(&mut self, context: &mut Context<'_>, answers: &[vmpi::ClassAnswer]) {
@@ -523,12 +532,12 @@ impl Emit for BinaryOutput {
             body.push(options.bits() | off);
             body.extend(options.share.millionths().to_be_bytes());
         }
-        self.body(context.vm, RecordTag::ClassOptions, &body);
+        self.body(context.vm, PrivateTag::ClassOptions, &body);
     }
 
     fn instances(&mut self, context: &mut Context<'_>, listing: &vmpi::Listing) {
         let body = listing.encode(|trace| trace_serial(trace).0);
-        self.body(context.vm, RecordTag::Instances, &body);
+        self.body(context.vm, PrivateTag::Instances, &body);
     }
 
     fn fills(&mut self, context: &mut Context<'_>, fills: &vmpi::Fills) {
@@ -536,7 +545,7 @@ impl Emit for BinaryOutput {
             let class = self.class(context, class);
             (class.0, trace_serial(trace).0)
         });
-        self.body(context.vm, RecordTag::Fills, &body);
+        self.body(context.vm, PrivateTag::Fills, &body);
     }
 
     fn references(
@@ -557,14 +566,14 @@ impl Emit for BinaryOutput {
                 body.extend(number.to_be_bytes());
             }
         }
-        self.body(context.vm, RecordTag::JniReferences, &body);
+        self.body(context.vm, PrivateTag::JniReferences, &body);
         if with_handles {
             let mut body = Vec::with_capacity(12 * all.handles.len());
             for (row, reference) in &all.handles {
                 body.extend(row.to_be_bytes());
                 body.extend(reference.to_be_bytes());
             }
-            self.body(context.vm, RecordTag::JniHandles, &body);
+            self.body(context.vm, PrivateTag::JniHandles, &body);
         }
     }
 
@@ -575,7 +584,7 @@ impl Emit for BinaryOutput {
             body.extend(word.to_be_bytes());
         }
         body.extend(wait.time_ms.to_be_bytes());
-        self.body(context.vm, RecordTag::MonitorWait, &body);
+        self.body(context.vm, PrivateTag::MonitorWait, &body);
     }
 
     fn monitors(
@@ -600,7 +609,7 @@ impl Emit for BinaryOutput {
             words.extend(threads.map(|thread| thread_serial(*thread).0));
         }
         let body: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
-        self.body(context.vm, RecordTag::MonitorDump, &body);
+        self.body(context.vm, PrivateTag::MonitorDump, &body);
     }
 
     fn heap(

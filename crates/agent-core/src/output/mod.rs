@@ -150,7 +150,7 @@ pub(crate) fn monitor_threads(
     catalog.threads.keys().copied().map(row).collect()
 }
 
-/// A state as a status word for [`hprof::thread_status`].
+/// A state as a status word for [`private_records::thread_status`].
 fn status(state: ThreadState) -> u32 {
     let number = match state {
         ThreadState { alive: false, .. } => 0,

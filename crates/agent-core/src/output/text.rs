@@ -379,7 +379,7 @@ impl Emit for TextOutput {
             self.put(&TextRecord::MonitorThread(MonitorThread {
                 thread: thread_serial(thread).0,
                 trace: trace_serial(trace).0,
-                status: hprof::thread_status(status).as_bytes(),
+                status: private_records::thread_status(status).as_bytes(),
             }));
         }
         let serials = |ids: &[ThreadId]| ids.iter().map(|id| thread_serial(*id).0).collect();

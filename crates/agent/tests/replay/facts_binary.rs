@@ -157,6 +157,7 @@ fn one(facts: &mut Facts, tables: &mut Tables, raw: &RawRecord<'_>, ids: IdSize)
         }
         Record::HeapDumpEnd => section("HEAP DUMP END"),
         Record::EndThread { .. } => {}
+        other => facts.problems.push(format!("{other:?}")),
     }
 }
 

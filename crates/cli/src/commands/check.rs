@@ -82,6 +82,7 @@ fn kind_of(start: &[u8]) -> String {
         Err(HeaderError::Empty) => "an empty file".to_owned(),
         Err(HeaderError::Foreign(kind)) => kind.to_owned(),
         Err(HeaderError::Magic { found } | HeaderError::TextProfile { found }) => found,
+        Err(other) => other.to_string(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::validate::{Finding, findings};
 use heap_graph::{Heap, ObjectCounts};
 use hprof::Bytes;
+use private_records::record_name;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -71,16 +72,13 @@ pub struct FileSummary {
 
 /// Summarizes a file without a heap dump: a profile of the JDK's agent, or a dump that was cut before its heap.
 pub fn without_heap(map: &hprof::FileMap, bytes: u64) -> FileSummary {
-    let name = |tag: u8| {
-        hprof::RecordTag::from_u8(tag)
-            .map_or_else(|| format!("0x{tag:02x}"), |t| t.name().to_owned())
-    };
+    let records = map.records.iter();
     FileSummary {
         format: map.header.format.clone(),
         id_size: map.header.id_size.bytes() as u32,
         timestamp_ms: map.header.timestamp_ms,
         bytes,
-        records: map.records.iter().map(|(t, n)| (name(*t), *n)).collect(),
+        records: records.map(|(tag, n)| (record_name(*tag), *n)).collect(),
         skipped_bytes: map.skipped,
         ..FileSummary::default()
     }

@@ -44,8 +44,7 @@ use crate::{Control, HeapError, Options};
 use classes::ClassTable;
 use hprof::source::Source;
 use hprof::{
-    Bytes, DamageKind, Diagnostic, Diagnostics, FileMap, HeapTag, ObjectId, RecordTag, Stretch,
-    map_file,
+    Bytes, DamageKind, Diagnostic, Diagnostics, FileMap, HeapTag, ObjectId, Stretch, map_file,
 };
 use objects::{ObjectPass, Tallies};
 pub(crate) use roots::is_local;
@@ -136,11 +135,11 @@ impl Mapped<'_> {
         let found = self.map.snapshots;
         let path = path.display().to_string();
         if found == 0 {
-            let names = self.map.records.iter().map(|(tag, n)| {
-                let name = RecordTag::from_u8(*tag)
-                    .map_or_else(|| format!("0x{tag:02x}"), |t| t.name().to_owned());
-                format!("{n} {name}")
-            });
+            let names = self
+                .map
+                .records
+                .iter()
+                .map(|(tag, n)| format!("{n} {}", private_records::record_name(*tag)));
             let found = names.collect::<Vec<_>>().join(", ");
             let found = if found.is_empty() {
                 "no record after the header".to_owned()
@@ -238,11 +237,8 @@ impl Mapped<'_> {
         options: &Options,
     ) -> Summary {
         let counts = &objects.tallies.counts;
-        let records = self.map.records.iter().map(|(tag, n)| {
-            let name = RecordTag::from_u8(*tag)
-                .map_or_else(|| format!("0x{tag:02x}"), |t| t.name().to_owned());
-            (name, *n)
-        });
+        let records = self.map.records.iter();
+        let records = records.map(|(tag, n)| (private_records::record_name(*tag), *n));
         let records: BTreeMap<String, u64> = records.collect();
         let by_tag = |f: &dyn Fn(HeapTag) -> Option<String>| -> BTreeMap<String, u64> {
             HeapTag::ALL

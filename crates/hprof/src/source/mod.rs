@@ -32,6 +32,7 @@ pub use mmap::{Guard, GuardedMap, Pages, guard_mappings};
 /// How the file was packed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
+#[non_exhaustive]
 pub enum Packing {
     /// A plain dump.
     Plain,
@@ -59,6 +60,7 @@ pub enum Packing {
 
 /// Why a dump could not be opened.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// The file could not be read.
     #[error("cannot read {path}: {error}")]

@@ -3,6 +3,7 @@
 
 use super::threads::Threads;
 use hprof::RecordTag;
+use private_records::{PrivateTag, Tag};
 use std::collections::BTreeMap;
 
 /// Bytes of tag, time and length.
@@ -21,11 +22,11 @@ struct Layout {
     class: usize,
 }
 
-fn layout(tag: RecordTag) -> Option<Layout> {
+fn layout(tag: Tag) -> Option<Layout> {
     let (begin, row, class) = match tag {
-        RecordTag::AllocSites => (34, 25, 1),
-        RecordTag::WideAllocSites => (0, 40, 0),
-        RecordTag::NativeSites => (8, 40, 0),
+        Tag::Format(RecordTag::AllocSites) => (34, 25, 1),
+        Tag::Private(PrivateTag::WideAllocSites) => (0, 40, 0),
+        Tag::Private(PrivateTag::NativeSites) => (8, 40, 0),
         _ => return None,
     };
     Some(Layout { begin, row, class })
@@ -63,36 +64,40 @@ impl Kept {
     }
 
     /// Adds any complete record.
-    pub fn record(&mut self, tag: RecordTag, record: Vec<u8>) {
+    pub fn record(&mut self, tag: Tag, record: Vec<u8>) {
         match tag {
-            RecordTag::Utf8
-            | RecordTag::LoadClass
-            | RecordTag::UnloadClass
-            | RecordTag::Frame
-            | RecordTag::Trace
-            | RecordTag::StartThread
-            | RecordTag::EndThread
-            | RecordTag::ClassPlaces
-            // Each record has only the samples since the previous one, so all of them are needed.
-            | RecordTag::CpuSamples
-            | RecordTag::ClassOptions => {
+            Tag::Format(
+                RecordTag::Utf8
+                | RecordTag::LoadClass
+                | RecordTag::UnloadClass
+                | RecordTag::Frame
+                | RecordTag::Trace
+                | RecordTag::StartThread
+                | RecordTag::EndThread
+                // Each record has only the samples since the previous one, so all of them are needed.
+                | RecordTag::CpuSamples,
+            )
+            | Tag::Private(PrivateTag::ClassPlaces | PrivateTag::ClassOptions) => {
                 self.threads
                     .record(tag, &record, self.ids, &mut self.names);
             }
-            RecordTag::SiteVariances => self.variances = record,
-            RecordTag::AllocSites
-            | RecordTag::WideAllocSites
-            | RecordTag::NativeSites
-            | RecordTag::JniReferences => {
-                let variances = match tag {
-                    RecordTag::AllocSites => self.variances.clone(),
-                    RecordTag::WideAllocSites => std::mem::take(&mut self.variances),
-                    _ => Vec::new(),
-                };
-                self.tables.insert(tag as u8, Table { record, variances });
+            Tag::Private(PrivateTag::SiteVariances) => self.variances = record,
+            Tag::Format(RecordTag::AllocSites) => {
+                self.keep(tag, record, self.variances.clone());
+            }
+            Tag::Private(PrivateTag::WideAllocSites) => {
+                let variances = std::mem::take(&mut self.variances);
+                self.keep(tag, record, variances);
+            }
+            Tag::Private(PrivateTag::NativeSites | PrivateTag::JniReferences) => {
+                self.keep(tag, record, Vec::new());
             }
             _ => {}
         }
+    }
+
+    fn keep(&mut self, tag: Tag, record: Vec<u8>, variances: Vec<u8>) {
+        self.tables.insert(tag.byte(), Table { record, variances });
     }
 
     /// Threads that still run are kept from now on.
@@ -106,8 +111,8 @@ impl Kept {
     }
 
     /// Appends the received table with this tag, if any, with the rows that have changed.
-    pub fn table(&mut self, tag: RecordTag, out: &mut Vec<u8>, has_changed: impl Fn(Row) -> bool) {
-        let (Some(table), Some(layout)) = (self.tables.remove(&(tag as u8)), layout(tag)) else {
+    pub fn table(&mut self, tag: Tag, out: &mut Vec<u8>, has_changed: impl Fn(Row) -> bool) {
+        let (Some(table), Some(layout)) = (self.tables.remove(&tag.byte()), layout(tag)) else {
             return;
         };
         let Some((head, rows)) = table.record[HEAD..].split_at_checked(layout.begin) else {
@@ -128,7 +133,7 @@ impl Kept {
                 of_kept.extend_from_slice(of_row.unwrap_or_default());
             }
         }
-        if tag == RecordTag::AllocSites {
+        if tag == Tag::Format(RecordTag::AllocSites) {
             kept[layout.begin - 4..layout.begin].copy_from_slice(&count.to_be_bytes());
         }
         if !table.variances.is_empty() {
@@ -138,14 +143,14 @@ impl Kept {
     }
 
     /// Appends the received table with this tag, if any, unchanged.
-    pub fn whole(&mut self, tag: RecordTag, out: &mut Vec<u8>) {
+    pub fn whole(&mut self, tag: PrivateTag, out: &mut Vec<u8>) {
         if let Some(table) = self.tables.remove(&(tag as u8)) {
             out.extend(table.record);
         }
     }
 
     /// Discards the table with this tag.
-    pub fn forget(&mut self, tag: RecordTag) {
+    pub fn forget(&mut self, tag: PrivateTag) {
         self.tables.remove(&(tag as u8));
     }
 }
@@ -161,8 +166,13 @@ fn put(out: &mut Vec<u8>, record: &[u8], body: &[u8]) {
 mod tests {
     use super::*;
 
-    fn record(tag: RecordTag, body: &[u8]) -> Vec<u8> {
-        let mut out = vec![tag as u8, 0, 0, 0, 7];
+    const SITES: Tag = Tag::Format(RecordTag::AllocSites);
+    const WIDE_SITES: Tag = Tag::Private(PrivateTag::WideAllocSites);
+    const VARIANCES: Tag = Tag::Private(PrivateTag::SiteVariances);
+    const NAME: Tag = Tag::Format(RecordTag::Utf8);
+
+    fn record(tag: Tag, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag.byte(), 0, 0, 0, 7];
         out.extend((body.len() as u32).to_be_bytes());
         out.extend(body);
         out
@@ -175,59 +185,50 @@ mod tests {
             body.extend([0, 0, 0, 0, *class, 0, 0, 0, *trace]);
             body.extend([*class; 16]);
         }
-        record(RecordTag::AllocSites, &body)
+        record(SITES, &body)
     }
 
     #[test]
     fn a_table_keeps_its_changed_rows_with_their_variances() {
         let mut kept = Kept::default();
-        let name = record(RecordTag::Utf8, b"\0\0\0\x01Thing");
-        kept.record(RecordTag::Utf8, name.clone());
+        let name = record(NAME, b"\0\0\0\x01Thing");
+        kept.record(NAME, name.clone());
         let variances: Vec<u8> = (0..3).flat_map(|n| [n; 16]).collect();
-        let variances = record(RecordTag::SiteVariances, &variances);
-        kept.record(RecordTag::SiteVariances, variances);
-        kept.record(RecordTag::AllocSites, sites(&[(1, 1), (2, 1), (2, 2)]));
+        let variances = record(VARIANCES, &variances);
+        kept.record(VARIANCES, variances);
+        kept.record(SITES, sites(&[(1, 1), (2, 1), (2, 2)]));
         // These variances belong to the next table, not to this one.
-        kept.record(
-            RecordTag::SiteVariances,
-            record(RecordTag::SiteVariances, &[]),
-        );
+        kept.record(VARIANCES, record(VARIANCES, &[]));
         assert_eq!(kept.names(), name);
         let mut out = Vec::new();
-        kept.table(RecordTag::AllocSites, &mut out, |(class, _)| class == 2);
+        kept.table(SITES, &mut out, |(class, _)| class == 2);
         let expected = [
-            record(RecordTag::SiteVariances, &[[1; 16], [2; 16]].concat()),
+            record(VARIANCES, &[[1; 16], [2; 16]].concat()),
             sites(&[(2, 1), (2, 2)]),
         ];
         assert_eq!(out, expected.concat());
         // The table was taken; an empty one records that there was a snapshot.
         let mut out = Vec::new();
-        kept.table(RecordTag::AllocSites, &mut out, |_| true);
+        kept.table(SITES, &mut out, |_| true);
         assert!(out.is_empty() && kept.names().is_empty());
-        kept.record(RecordTag::AllocSites, sites(&[(1, 1)]));
+        kept.record(SITES, sites(&[(1, 1)]));
         kept.variances.clear();
         kept.tables
             .values_mut()
             .for_each(|table| table.variances.clear());
-        kept.table(RecordTag::AllocSites, &mut out, |_| false);
+        kept.table(SITES, &mut out, |_| false);
         assert_eq!(out, sites(&[]));
     }
 
     #[test]
     fn a_table_that_is_cut_gives_no_row() {
         let mut kept = Kept::default();
-        kept.record(
-            RecordTag::AllocSites,
-            record(RecordTag::AllocSites, &[1; 20]),
-        );
-        kept.record(
-            RecordTag::WideAllocSites,
-            record(RecordTag::WideAllocSites, &[1; 50]),
-        );
+        kept.record(SITES, record(SITES, &[1; 20]));
+        kept.record(WIDE_SITES, record(WIDE_SITES, &[1; 50]));
         let mut out = Vec::new();
-        kept.table(RecordTag::AllocSites, &mut out, |_| true);
+        kept.table(SITES, &mut out, |_| true);
         assert!(out.is_empty());
-        kept.table(RecordTag::WideAllocSites, &mut out, |_| true);
-        assert_eq!(out, record(RecordTag::WideAllocSites, &[1; 40]));
+        kept.table(WIDE_SITES, &mut out, |_| true);
+        assert_eq!(out, record(WIDE_SITES, &[1; 40]));
     }
 }

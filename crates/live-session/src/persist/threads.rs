@@ -2,6 +2,7 @@
 //! without end, and nothing refers to most of those that have ended.
 
 use hprof::RecordTag;
+use private_records::Tag;
 use profile::SHARED_NAMES;
 use std::collections::BTreeMap;
 
@@ -24,10 +25,10 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// Takes the next record of a stream whose ids have so many bytes, and appends to `out` what is needed from now on.
-    pub(crate) fn record(&mut self, tag: RecordTag, record: &[u8], ids: usize, out: &mut Vec<u8>) {
+    pub(crate) fn record(&mut self, tag: Tag, record: &[u8], ids: usize, out: &mut Vec<u8>) {
         let body = record.get(HEAD..).unwrap_or_default();
         let serial = |at: usize| -> Option<Serial> { body.get(at..at + 4)?.try_into().ok() };
-        if tag == RecordTag::StartThread
+        if tag == Tag::Format(RecordTag::StartThread)
             && let Some(thread) = serial(0)
         {
             // Thread, object and stack come before the name.
@@ -39,20 +40,20 @@ impl Threads {
         }
         out.append(&mut self.name);
         match tag {
-            RecordTag::Utf8 => {
+            Tag::Format(RecordTag::Utf8) => {
                 self.names += 1;
                 if self.names > SHARED_NAMES {
                     self.name = record.to_vec();
                     return;
                 }
             }
-            RecordTag::EndThread => {
+            Tag::Format(RecordTag::EndThread) => {
                 let start = serial(0).and_then(|thread| self.running.remove(&thread));
                 if start.is_some() {
                     return;
                 }
             }
-            RecordTag::Trace => {
+            Tag::Format(RecordTag::Trace) => {
                 // The stack of a thread: its name is needed as long as the stack.
                 let start = serial(4).and_then(|thread| self.running.remove(&thread));
                 out.extend(start.unwrap_or_default());
@@ -102,7 +103,8 @@ mod tests {
     fn kept(threads: &mut Threads, records: &[(RecordTag, &[u32], &str)]) -> Vec<u8> {
         let mut out = Vec::new();
         for (tag, words, text) in records {
-            threads.record(*tag, &record(*tag, words, text), 4, &mut out);
+            let record = record(*tag, words, text);
+            threads.record(Tag::Format(*tag), &record, 4, &mut out);
         }
         out
     }

@@ -39,7 +39,7 @@ impl Prelude {
                 let name = body.get(8 + ids..8 + 2 * ids);
                 let mut class = self.threads.own_name(name);
                 let mut rest = self.parts.remove(&self.open).unwrap_or_default();
-                self.threads.record(tag, record, ids, &mut rest);
+                self.threads.record(tag.into(), record, ids, &mut rest);
                 class.extend(rest.drain(rest.len() - record.len()..));
                 if !rest.is_empty() {
                     self.parts.insert(self.open, rest);
@@ -55,7 +55,7 @@ impl Prelude {
             }
             _ => {
                 let rest = self.parts.entry(self.open).or_default();
-                self.threads.record(tag, record, ids, rest);
+                self.threads.record(tag.into(), record, ids, rest);
             }
         }
     }

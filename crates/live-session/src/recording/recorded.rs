@@ -8,6 +8,7 @@ use hprof::{RecordTag, Serial};
 use live_analysis::class_filters::{Answers, Filters};
 use live_analysis::history::History;
 use live_analysis::{references, samples};
+use private_records::PrivateTag;
 use profile::{NameId, Profile, TraceId};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -154,16 +155,17 @@ impl Recorded {
         };
         if has_sites {
             let native = |row| changed(&self.native, row);
-            kept.table(RecordTag::NativeSites, &mut out, native);
-            for tag in [RecordTag::AllocSites, RecordTag::WideAllocSites] {
+            kept.table(PrivateTag::NativeSites.into(), &mut out, native);
+            let wide = PrivateTag::WideAllocSites.into();
+            for tag in [RecordTag::AllocSites.into(), wide] {
                 kept.table(tag, &mut out, |row| changed(&self.history, row));
             }
         }
         if has_table {
             // Each table is complete and small.
             match self.made.iter().any(History::has_any_changed) {
-                true => kept.whole(RecordTag::JniReferences, &mut out),
-                false => kept.forget(RecordTag::JniReferences),
+                true => kept.whole(PrivateTag::JniReferences, &mut out),
+                false => kept.forget(PrivateTag::JniReferences),
             }
         }
         if let Some(tap) = &mut self.tap {

@@ -7,6 +7,7 @@ use crate::persist::journal_filter::Kept;
 use hprof::{Header, HeaderError, RawRecord, RecordTag};
 use live_analysis::class_filters::Answers;
 use live_analysis::references::{Held, held};
+use private_records::{PrivateTag, Tag};
 use profile::{NameId, Profile, StreamReader, TraceId};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -238,12 +239,11 @@ impl Tap {
         };
         let word = |n: usize| u32::from_be_bytes([head[n], head[n + 1], head[n + 2], head[n + 3]]);
         let (tag, time_us, length) = (head[0], word(1), word(5));
-        let known = RecordTag::from_u8(tag);
-        if matches!(
-            known,
-            Some(RecordTag::HeapDump | RecordTag::HeapDumpSegment)
-        ) {
-            return Ok(Some(self.segment(at, length, known, arrived)));
+        let known = Tag::from_u8(tag);
+        if let Some(Tag::Format(tag)) = known
+            && tag.is_heap()
+        {
+            return Ok(Some(self.segment(at, length, tag, arrived)));
         }
         if length as usize > MOST_BODY {
             return Err(TapError::Length(u64::from(length)));
@@ -264,7 +264,7 @@ impl Tap {
             let serial = raw
                 .body
                 .first_chunk()
-                .filter(|_| known == Some(RecordTag::UnloadClass));
+                .filter(|_| known == Some(Tag::Format(RecordTag::UnloadClass)));
             let unloaded =
                 serial.map(|serial| reader.class(hprof::Serial(u32::from_be_bytes(*serial))));
             reader.record(&raw);
@@ -275,49 +275,62 @@ impl Tap {
             }
         }
         match known {
-            Some(RecordTag::AllocSites) if self.is_cut() => {}
-            Some(RecordTag::AllocSites | RecordTag::WideAllocSites) => arrived.push(Arrived::Sites),
-            Some(RecordTag::JniReferences) => arrived.push(Arrived::ReferenceTable),
-            Some(RecordTag::JniHandles) => arrived.push(Arrived::References),
-            Some(RecordTag::CpuSamples) => arrived.push(Arrived::Samples),
-            Some(RecordTag::MonitorTimes) => arrived.push(Arrived::Contention),
-            Some(RecordTag::ClassOptions) => self.class_options(&record[HEAD..]),
-            Some(RecordTag::Instances) => {
-                let listing = vmpi::Listing::decode(&record[HEAD..]);
-                arrived.extend(listing.map(|listing| Arrived::Listing(Box::new(listing))));
-            }
-            Some(RecordTag::Fills) => {
-                let fills = vmpi::Fills::decode(&record[HEAD..]);
-                arrived.extend(fills.map(|fills| Arrived::Fills(Box::new(fills))));
-            }
-            Some(RecordTag::HeapDumpEnd) => {
-                self.store(&record, arrived);
-                self.end(arrived);
-            }
-            Some(
-                RecordTag::Utf8
-                | RecordTag::LoadClass
-                | RecordTag::UnloadClass
-                | RecordTag::Frame
-                | RecordTag::Trace
-                | RecordTag::StartThread
-                | RecordTag::EndThread,
-            ) => {
-                let ids = self.reader.as_ref().map_or(0, |it| it.id_size().bytes());
-                if let Some(tag) = known {
-                    self.prelude.record(tag, &record, ids);
-                }
-                self.store(&record, arrived);
-                if known == Some(RecordTag::Utf8) {
-                    arrived.extend(self.note(&record[HEAD..]));
-                }
-            }
-            _ => {}
+            Some(Tag::Format(tag)) => self.of_format(tag, &record, arrived),
+            Some(Tag::Private(tag)) => self.of_agent(tag, &record[HEAD..], arrived),
+            None => {}
         }
         if let Some(tag) = known {
             self.kept.record(tag, record);
         }
         Ok(Some(HEAD + length as usize))
+    }
+
+    /// Handles a record of the format that is not a heap dump.
+    fn of_format(&mut self, tag: RecordTag, record: &[u8], arrived: &mut Vec<Arrived>) {
+        match tag {
+            RecordTag::AllocSites if self.is_cut() => {}
+            RecordTag::AllocSites => arrived.push(Arrived::Sites),
+            RecordTag::CpuSamples => arrived.push(Arrived::Samples),
+            RecordTag::HeapDumpEnd => {
+                self.store(record, arrived);
+                self.end(arrived);
+            }
+            RecordTag::Utf8
+            | RecordTag::LoadClass
+            | RecordTag::UnloadClass
+            | RecordTag::Frame
+            | RecordTag::Trace
+            | RecordTag::StartThread
+            | RecordTag::EndThread => {
+                let ids = self.reader.as_ref().map_or(0, |it| it.id_size().bytes());
+                self.prelude.record(tag, record, ids);
+                self.store(record, arrived);
+                if tag == RecordTag::Utf8 {
+                    arrived.extend(self.note(&record[HEAD..]));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles a private record of the agent.
+    fn of_agent(&mut self, tag: PrivateTag, body: &[u8], arrived: &mut Vec<Arrived>) {
+        match tag {
+            PrivateTag::WideAllocSites => arrived.push(Arrived::Sites),
+            PrivateTag::JniReferences => arrived.push(Arrived::ReferenceTable),
+            PrivateTag::JniHandles => arrived.push(Arrived::References),
+            PrivateTag::MonitorTimes => arrived.push(Arrived::Contention),
+            PrivateTag::ClassOptions => self.class_options(body),
+            PrivateTag::Instances => {
+                let listing = vmpi::Listing::decode(body);
+                arrived.extend(listing.map(|listing| Arrived::Listing(Box::new(listing))));
+            }
+            PrivateTag::Fills => {
+                let fills = vmpi::Fills::decode(body);
+                arrived.extend(fills.map(|fills| Arrived::Fills(Box::new(fills))));
+            }
+            _ => {}
+        }
     }
 
     /// A note of the agent, if the body of a name record is one: a name that no record refers to (`NOTE: ...`).
@@ -343,14 +356,14 @@ impl Tap {
         &mut self,
         at: usize,
         length: u32,
-        tag: Option<RecordTag>,
+        tag: RecordTag,
         arrived: &mut Vec<Arrived>,
     ) -> usize {
         if self.storing.is_none() {
             let mut storing = Storing {
                 file: None,
                 held: self.profile().map(held).unwrap_or_default(),
-                single: tag == Some(RecordTag::HeapDump),
+                single: tag == RecordTag::HeapDump,
             };
             match (self.next_dump)() {
                 Ok((path, file)) => {
@@ -587,16 +600,16 @@ mod tests {
     #[test]
     fn results_of_factories_are_forgotten_with_their_classes() {
         let mut tap = Tap::new(Box::new(|| Err(io::Error::other("no dump"))));
-        let send = |tap: &mut Tap, tag: RecordTag, words: &[u32], rest: &[u8]| {
+        let send = |tap: &mut Tap, tag: Tag, words: &[u32], rest: &[u8]| {
             let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
             body.extend(rest);
-            tap.push(&record(tag as u8, &body)).unwrap();
+            tap.push(&record(tag.byte(), &body)).unwrap();
         };
         let off = [128, 0, 0, 0, 0];
         let load = |tap: &mut Tap, n: u32, name: &str| {
-            send(tap, RecordTag::Utf8, &[n], name.as_bytes());
-            send(tap, RecordTag::LoadClass, &[n, n, 0, n], &[]);
-            send(tap, RecordTag::ClassOptions, &[n], &off);
+            send(tap, RecordTag::Utf8.into(), &[n], name.as_bytes());
+            send(tap, RecordTag::LoadClass.into(), &[n, n, 0, n], &[]);
+            send(tap, PrivateTag::ClassOptions.into(), &[n], &off);
         };
         tap.push(&stream().0[..HEADER]).unwrap();
         for n in 1..1000 {
@@ -620,7 +633,7 @@ mod tests {
         assert!(names(&tap).is_empty());
         load(&mut tap, 1, "Other");
         assert_eq!(names(&tap), ["Other"]);
-        tap.push(&record(RecordTag::ClassOptions as u8, &[]))
+        tap.push(&record(PrivateTag::ClassOptions as u8, &[]))
             .unwrap();
         assert!(names(&tap).is_empty());
     }

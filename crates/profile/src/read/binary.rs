@@ -12,9 +12,10 @@ use crate::references::{Reference, ReferenceTable};
 use crate::sites::{Site, SiteTable, Volume};
 use crate::stacks::{Frame, FrameId, Line, Method, TraceId, TraceKey};
 use hprof::{
-    AllocSite, Diagnostics, IdSize, ObjectId, RawRecord, Record, RecordTag, Serial,
-    decode_modified_utf8, map_file, readable_class_name,
+    AllocSite, Diagnostics, IdSize, ObjectId, RawRecord, Record, Serial, decode_modified_utf8,
+    map_file, readable_class_name,
 };
+use private_records::PrivateTag;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -335,8 +336,8 @@ impl Builder<'_> {
     /// Handles records of Tenure's agent that are not part of the format.
     fn extra(&mut self, raw: &RawRecord<'_>) {
         let body = raw.body;
-        match raw.known_tag() {
-            Some(RecordTag::CpuTimes) if body.len() >= 8 => {
+        match PrivateTag::from_u8(raw.tag) {
+            Some(PrivateTag::CpuTimes) if body.len() >= 8 => {
                 let mut left = number(&body[..8]) as i64;
                 for row in body[8..].chunks_exact(28) {
                     let trace = self.trace(Serial(number(&row[..4]) as u32));
@@ -351,7 +352,7 @@ impl Builder<'_> {
                 let table = self.profile.costs.get_or_insert_default();
                 table.unlisted_ns = table.unlisted_ns.saturating_add(left.max(0));
             }
-            Some(RecordTag::WallTimes) if body.len() >= 12 => {
+            Some(PrivateTag::WallTimes) if body.len() >= 12 => {
                 let metric = match number(&body[..4]) {
                     0 => Metric::WallRunning,
                     _ => Metric::WallWaiting,
@@ -366,7 +367,7 @@ impl Builder<'_> {
                     self.profile.add_weight(metric, stack);
                 }
             }
-            Some(RecordTag::LockTimes) if body.len() >= 8 => {
+            Some(PrivateTag::LockTimes) if body.len() >= 8 => {
                 self.profile.begin_weights(Metric::Parked);
                 self.profile.begin_weights(Metric::Parks);
                 for row in body[8..].chunks_exact(24) {
@@ -376,7 +377,7 @@ impl Builder<'_> {
                     self.profile.add_parks(class, trace, count, parked_ns);
                 }
             }
-            Some(RecordTag::MonitorTimes) if body.len() >= 8 => {
+            Some(PrivateTag::MonitorTimes) if body.len() >= 8 => {
                 let mut left = number(&body[..8]);
                 for row in body[8..].chunks_exact(24) {
                     let class = self.class(Serial(number(&row[..4]) as u32));
@@ -394,8 +395,8 @@ impl Builder<'_> {
                 let table = self.profile.contention.get_or_insert_default();
                 table.unlisted_ns = table.unlisted_ns.saturating_add(left);
             }
-            Some(RecordTag::MonitorDump) => self.monitor_dump(body),
-            Some(RecordTag::MonitorWait) if body.len() == 20 && number(&body[..4]) == 1 => {
+            Some(PrivateTag::MonitorDump) => self.monitor_dump(body),
+            Some(PrivateTag::MonitorWait) if body.len() == 20 && number(&body[..4]) == 1 => {
                 let wait = Wait {
                     class: self.class(Serial(number(&body[4..8]) as u32)),
                     thread: number(&body[8..12]) as u32,
@@ -403,13 +404,13 @@ impl Builder<'_> {
                 };
                 self.profile.waits.push(wait);
             }
-            Some(RecordTag::SiteVariances) => {
+            Some(PrivateTag::SiteVariances) => {
                 let real = |bytes: &[u8]| f64::from_bits(number(bytes));
                 let sane = |real: f64| if real.is_finite() { real.max(0.0) } else { 0.0 };
                 let row = |row: &[u8]| [&row[..8], &row[8..]].map(|bytes| sane(real(bytes)));
                 self.variances = body.chunks_exact(16).map(row).collect();
             }
-            Some(RecordTag::AllocationStacks) if body.len() >= 8 => {
+            Some(PrivateTag::AllocationStacks) if body.len() >= 8 => {
                 self.profile.begin_allocation_stacks();
                 for row in body[8..].chunks_exact(64) {
                     let class = self.class(Serial(number(&row[4..8]) as u32));
@@ -421,17 +422,17 @@ impl Builder<'_> {
                     self.profile.add_allocation_stack(class, trace, allocated);
                 }
             }
-            Some(RecordTag::WideAllocSites) => {
+            Some(PrivateTag::WideAllocSites) => {
                 let variances = std::mem::take(&mut self.variances);
                 self.profile.sites = Some(self.wide_sites(body, &variances));
             }
-            Some(RecordTag::NativeSites) if body.len() >= 8 => {
+            Some(PrivateTag::NativeSites) if body.len() >= 8 => {
                 self.profile.native = Some(self.wide_sites(&body[8..], &[]));
                 self.profile.native_interval = number(&body[..8]);
             }
-            Some(RecordTag::ClassPlaces) => self.places(body),
-            Some(RecordTag::JniReferences) => self.references(body),
-            Some(RecordTag::JniHandles) => {
+            Some(PrivateTag::ClassPlaces) => self.places(body),
+            Some(PrivateTag::JniReferences) => self.references(body),
+            Some(PrivateTag::JniHandles) => {
                 let handle = |row: &[u8]| (number(&row[..4]) as u32, number(&row[4..]));
                 if let Some(table) = &mut self.profile.references {
                     table.handles = body.chunks_exact(12).map(handle).collect();
@@ -519,7 +520,7 @@ impl Builder<'_> {
             dump.threads.push(MonitorThread {
                 thread,
                 trace: self.trace(Serial(trace)),
-                status: hprof::thread_status(status),
+                status: private_records::thread_status(status),
             });
         }
         for _ in 0..words.next().unwrap_or(0) {
@@ -572,7 +573,8 @@ fn number(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hprof::FileOffset;
+    use hprof::{FileOffset, RecordTag};
+    use private_records::Tag;
 
     fn header() -> hprof::Header {
         let mut bytes = b"JAVA PROFILE 1.0.2\0".to_vec();
@@ -585,12 +587,12 @@ mod tests {
         StreamReader::new(&header())
     }
 
-    fn send(reader: &mut StreamReader, tag: RecordTag, words: &[u32], text: &str) {
+    fn send(reader: &mut StreamReader, tag: impl Into<Tag>, words: &[u32], text: &str) {
         let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         body.extend(text.bytes());
         reader.record(&RawRecord {
             at: FileOffset(0),
-            tag: tag as u8,
+            tag: tag.into().byte(),
             time_us: 0,
             length: body.len() as u32,
             body: &body,
@@ -646,7 +648,7 @@ mod tests {
         load(&mut reader, 50_002, "a/Other");
         // The total, then class, stack, count and time.
         let times = [0, 0, 50_000, 0, 0, 1, 0, 7];
-        send(&mut reader, RecordTag::LockTimes, &times, "");
+        send(&mut reader, PrivateTag::LockTimes, &times, "");
         for n in [50_000, 50_001] {
             send(&mut reader, RecordTag::UnloadClass, &[n], "");
         }
@@ -664,8 +666,8 @@ mod tests {
     fn a_stream_keeps_no_single_waits_and_the_last_monitor_dump() {
         let mut reader = reader();
         for n in 0..10 {
-            send(&mut reader, RecordTag::MonitorWait, &[1, 0, n, 0, 7], "");
-            send(&mut reader, RecordTag::MonitorDump, &[1, n, 0, 0, 0], "");
+            send(&mut reader, PrivateTag::MonitorWait, &[1, 0, n, 0, 7], "");
+            send(&mut reader, PrivateTag::MonitorDump, &[1, n, 0, 0, 0], "");
         }
         let profile = reader.profile();
         assert!(profile.waits.is_empty());
