@@ -123,7 +123,7 @@ impl Stop {
         if !admits {
             self.files.fetch_sub(bytes, Ordering::Relaxed);
             self.exceed(format!(
-                "the temporary files of the query exceed their limit, {}: sort or group fewer rows",
+                "the temporary files of the query exceed their limit, {}: sort or group fewer rows, or raise --max-temporary",
                 size(self.temporary)
             ));
         }
@@ -141,7 +141,7 @@ impl Stop {
 
     /// The error of a limit for bytes that was exceeded.
     pub(crate) fn exceeded(&self) -> Option<QueryError> {
-        self.exceeded.get().cloned().map(QueryError::Run)
+        self.exceeded.get().cloned().map(QueryError::Limit)
     }
 
     /// Keeps the error that ends the query.
@@ -211,7 +211,8 @@ impl Stop {
     }
 }
 
-fn size(bytes: u64) -> String {
+/// Bytes in the text of an error.
+pub(crate) fn size(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 

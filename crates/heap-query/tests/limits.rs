@@ -67,6 +67,10 @@ fn the_bytes_of_values_and_rows_are_limited() {
         &limits,
         too_many,
     );
+    let values = "the values of JavaScript exceed the memory limit of a query, 4 MiB";
+    fails(&session, "Array(1e7).fill({})", &limits, values);
+    let error = session.run(wide, None, &limits).expect_err("a limit");
+    assert!(!error.to_string().contains("taken for"), "{error}");
     // Rows that are passed on take no memory, apart from each alone.
     let done = session.each(&format!("{long} limit 4000"), None, &limits, &mut Any);
     assert_eq!(done.expect("rows"), (Lang::Sql, None));
@@ -158,8 +162,8 @@ fn a_search_in_a_long_text_ends() {
         ..Limits::default()
     };
     for text in [
-        "select hex(zeroblob(9000000)) like '%' || hex(zeroblob(4000000)) || '1'",
-        "select hex(zeroblob(9000000)) glob '*' || hex(zeroblob(4000000)) || '1'",
+        "select hex(zeroblob(9000000)) like '%' || hex(zeroblob(24000)) || '1'",
+        "select hex(zeroblob(9000000)) glob '*' || hex(zeroblob(24000)) || '1'",
     ] {
         let table = session.run(text, Some(Lang::Sql), &late);
         let cut = table.map(|table| table.cut);
@@ -171,6 +175,13 @@ fn a_search_in_a_long_text_ends() {
             format!("{name} of a text of 18000000 bytes with one of 8000000 exceeds the limit");
         fails(&session, &text, &Limits::default(), &message);
     }
+    let text = "select 'a' like '%' || hex(zeroblob(30000))";
+    fails(
+        &session,
+        text,
+        &Limits::default(),
+        "LIKE or GLOB pattern too complex",
+    );
     let denied = "select json_patch('{}', '{}')";
     fails(
         &session,

@@ -9,6 +9,7 @@ mod parse;
 
 use crate::cell::{Cell, Cut};
 use crate::error::QueryError;
+use crate::limits::size;
 use crate::session::Sink;
 use crate::shared::Env;
 use heap_graph::ObjIdx;
@@ -49,7 +50,13 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
             (Ok(true), _) => Ok(None),
             (Ok(false), _) => Ok(Some(Cut::Rows)),
             (Err(_), Some(error)) => Err(error),
-            (Err(error), None) => Err(QueryError::Run(message(&error))),
+            (Err(error), None) => Err(match message(&error) {
+                text if text == "JavaScript: out of memory" => QueryError::Limit(format!(
+                    "the values of JavaScript exceed the memory limit of a query, {}",
+                    size(env.stop.memory)
+                )),
+                text => QueryError::Run(text),
+            }),
         }
     })
 }

@@ -345,13 +345,13 @@ fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> Query
             })
         }
         Error::SqliteFailure(error, _) if error.code == ErrorCode::OutOfMemory => {
-            QueryError::Run(format!(
+            QueryError::Limit(format!(
                 "SQLite needs more memory than its limit for all queries, {} MiB",
                 SQLITE_MEMORY >> 20
             ))
         }
         Error::SqliteFailure(error, _) if error.code == ErrorCode::TooBig => {
-            QueryError::Run(format!(
+            QueryError::Limit(format!(
                 "a text or blob exceeds the limit for its length, {} MiB",
                 MAX_LENGTH >> 20
             ))

@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The largest product of two lengths.
 const WORK: usize = 1 << 31;
 
+/// The longest pattern in bytes, as in SQLite.
+const PATTERN: usize = 50_000;
+
 /// Characters that a pattern is compared with between two checks of the limits.
 const CHARACTERS: u32 = 1 << 16;
 
@@ -237,6 +240,9 @@ fn matches(
     let (Some(pattern), Some(text)) = (pattern, text) else {
         return Ok(None);
     };
+    if pattern.len() > PATTERN {
+        return failed("LIKE or GLOB pattern too complex".to_owned());
+    }
     let parts = || read(&String::from_utf8_lossy(&pattern), None);
     let parts = if context.len() == 3 {
         let Some(escape) = plain.text(context, 2)? else {
