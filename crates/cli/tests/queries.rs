@@ -123,6 +123,31 @@ fn limits_and_lists() {
 }
 
 #[test]
+fn temporary_files_of_sorts_and_of_json_are_limited() {
+    let folder = folder(&dump());
+    let numbers = "with recursive n(i) as (select 1 union all select i + 1 from n limit 200000)";
+    let sorted =
+        format!("{numbers} select sum(i) from (select i from n order by hex(i) limit 199999)");
+    let rows = format!("{numbers} select i, hex(zeroblob(20)) from n");
+    for (text, message) in [
+        (
+            sorted,
+            "the temporary files of the query exceed their limit, 1 MiB",
+        ),
+        (
+            rows,
+            "the temporary file for the rows exceeds --max-temporary, 1048576 bytes",
+        ),
+    ] {
+        let args = ["query", "a.hprof", &text, "--json", "--max-temporary", "1M"];
+        let output = tenure(folder.path(), &args);
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(printed.contains(message), "{printed}");
+        assert!(!output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
 fn a_time_limit_is_named_with_what_was_found_and_has_its_own_exit_code() {
     let folder = folder(&dump());
     let numbers = "with recursive n(i) as (select 1 union all select i+1 from n)";

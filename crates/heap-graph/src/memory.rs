@@ -1,7 +1,9 @@
 //! What an analysis of an opened heap may use of the memory limit.
 
+use crate::index::spill_dir;
 use crate::raw::give_large_pieces_back;
 use crate::{Heap, HeapError};
+use std::path::PathBuf;
 
 /// The most parts that an analysis is divided into: each takes a walk over the dump or more.
 const MOST_PARTS: u64 = 64;
@@ -11,6 +13,12 @@ impl Heap {
     pub fn memory(&self) -> Option<u64> {
         let (limit, used) = self.options.analysis_limit()?;
         Some(limit.saturating_sub(used))
+    }
+
+    /// The folder for large temporary files: the cache folder that was requested, or that of the dump if it can be
+    /// written.
+    pub fn temporary_folder(&self) -> PathBuf {
+        spill_dir(&self.path, &self.options)
     }
 
     /// The number of parts that work has to be divided into so that it stays within the memory limit: it uses `fixed`

@@ -66,6 +66,16 @@ impl std::fmt::Display for Cell {
 }
 
 impl Cell {
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let more = match self {
+            Cell::Text(text) => text.len() as u64,
+            Cell::List(cells) => cells.iter().map(Cell::bytes).sum(),
+            _ => 0,
+        };
+        size_of::<Cell>() as u64 + more
+    }
+
     /// True for an object and a list with one.
     pub fn holds_object(&self) -> bool {
         match self {

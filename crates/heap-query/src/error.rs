@@ -59,6 +59,9 @@ pub enum QueryError {
     /// The query failed while it ran.
     #[error("{0}")]
     Run(String),
+    /// It exceeded a limit for bytes, which the text names.
+    #[error("{0}")]
+    Limit(String),
     /// A limit or the caller ended it before the first row.
     #[error("stopped: {}", match .0 { Cut::Rows => "row limit", Cut::Time => "time limit", Cut::Cancelled => "cancelled" })]
     Stopped(Cut),

@@ -4,17 +4,22 @@ use crate::cell::Cut;
 use crate::error::QueryError;
 use heap_graph::{Control, HeapError, Progress};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The limits of a query.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// The most rows; `None` for all.
     pub rows: Option<usize>,
     /// The longest time; the rows found until then are the result.
     pub time: Option<Duration>,
+    /// Bytes of memory for each of: a row, the rows that are collected, and the values of JavaScript. At most half of
+    /// what the memory limit of the heap leaves, but 16 MiB in any case.
+    pub memory: u64,
+    /// Bytes of temporary files.
+    pub temporary: u64,
     /// Set it from any thread to stop the query within milliseconds.
     pub cancel: Arc<AtomicBool>,
     /// Receives the progress of the query.
@@ -31,6 +36,22 @@ impl fmt::Debug for Watch {
         f.write_str("Watch")
     }
 }
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            rows: None,
+            time: None,
+            memory: 512 << 20,
+            temporary: 8 << 30,
+            cancel: Arc::default(),
+            watch: None,
+        }
+    }
+}
+
+/// The least limit for the memory of a query that follows from that of the heap.
+const LEAST_MEMORY: u64 = 16 << 20;
 
 impl Limits {
     /// At most this many rows, without a time limit.
@@ -49,6 +70,12 @@ pub(crate) struct Stop {
     deadline: Option<Instant>,
     /// Cancels work inside `heap-graph`, which does not check the deadline.
     inner: AtomicBool,
+    pub(crate) memory: u64,
+    temporary: u64,
+    /// Bytes of the temporary files.
+    files: AtomicU64,
+    /// The error of a limit for bytes that was exceeded.
+    exceeded: OnceLock<String>,
     watch: Option<Watch>,
     /// True while a scan reports progress; scans inside it do not.
     led: AtomicBool,
@@ -59,16 +86,62 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    pub(crate) fn new(limits: &Limits) -> Stop {
+    /// The limits of a query that begins now, over a heap that leaves so much memory.
+    pub(crate) fn new(limits: &Limits, of_heap: Option<u64>) -> Stop {
+        let of_heap = of_heap.map_or(u64::MAX, |bytes| (bytes / 2).max(LEAST_MEMORY));
         Stop {
             cancel: limits.cancel.clone(),
             deadline: limits.time.and_then(|t| Instant::now().checked_add(t)),
             inner: AtomicBool::new(false),
+            memory: limits.memory.min(of_heap),
+            temporary: limits.temporary,
+            files: AtomicU64::new(0),
+            exceeded: OnceLock::new(),
             watch: limits.watch.clone(),
             led: AtomicBool::new(false),
             has_stopped: AtomicBool::new(false),
             fault: Mutex::default(),
         }
+    }
+
+    /// False if so many bytes of rows exceed the limit; the query must end then.
+    pub(crate) fn admits(&self, bytes: u64) -> bool {
+        let admits = bytes <= self.memory;
+        if !admits {
+            self.exceed(format!(
+                "the rows exceed the memory limit of a query, {}: select fewer rows or shorter values",
+                size(self.memory)
+            ));
+        }
+        admits
+    }
+
+    /// Adds to the bytes of the temporary files. False if that exceeds the limit; the query must end then.
+    pub(crate) fn grow_files(&self, bytes: u64) -> bool {
+        let before = self.files.fetch_add(bytes, Ordering::Relaxed);
+        let admits = before.saturating_add(bytes) <= self.temporary;
+        if !admits {
+            self.files.fetch_sub(bytes, Ordering::Relaxed);
+            self.exceed(format!(
+                "the temporary files of the query exceed their limit, {}: sort or group fewer rows, or raise --max-temporary",
+                size(self.temporary)
+            ));
+        }
+        admits
+    }
+
+    pub(crate) fn shrink_files(&self, bytes: u64) {
+        self.files.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Keeps the error of the first limit that was exceeded.
+    pub(crate) fn exceed(&self, message: String) {
+        let _ = self.exceeded.set(message);
+    }
+
+    /// The error of a limit for bytes that was exceeded.
+    pub(crate) fn exceeded(&self) -> Option<QueryError> {
+        self.exceeded.get().cloned().map(QueryError::Limit)
     }
 
     /// Keeps the error that ends the query.
@@ -136,6 +209,11 @@ impl Stop {
             (error, _) => QueryError::Heap(error),
         })
     }
+}
+
+/// Bytes in the text of an error.
+pub(crate) fn size(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
 /// A scan that reports its progress, unless a scan around it does.

@@ -76,7 +76,7 @@ impl Session {
         Env {
             heap: self.heap.clone(),
             cache: self.cache.clone(),
-            stop: Arc::new(Stop::new(limits)),
+            stop: Arc::new(Stop::new(limits, self.heap.memory())),
             unreachable: self.unreachable,
             nested: false,
             scanned_class: Arc::default(),
@@ -97,7 +97,7 @@ impl Session {
             rows: Vec::new(),
             notes: Vec::new(),
         };
-        let (lang, cut) = self.each(text, lang, limits, &mut collected)?;
+        let (lang, cut) = self.query(text, lang, limits, &mut collected, true)?;
         let holds = |n: &usize| {
             let mut cells = collected.rows.iter().filter_map(|row| row.get(*n));
             cells.any(Cell::holds_object)
@@ -121,6 +121,18 @@ impl Session {
         limits: &Limits,
         sink: &mut dyn Sink,
     ) -> Result<(Lang, Option<Cut>), QueryError> {
+        self.query(text, lang, limits, sink, false)
+    }
+
+    /// See [`Session::each`]; `collects` if the sink keeps the rows in memory.
+    fn query(
+        &self,
+        text: &str,
+        lang: Option<Lang>,
+        limits: &Limits,
+        sink: &mut dyn Sink,
+        collects: bool,
+    ) -> Result<(Lang, Option<Cut>), QueryError> {
         let asked = lang.is_some();
         not_empty(text)?;
         let env = self.env(limits);
@@ -129,6 +141,8 @@ impl Session {
             sink: &mut *sink,
             left: limits.rows.unwrap_or(usize::MAX),
             rows: 0,
+            stop: &env.stop,
+            bytes: collects.then_some(0),
         };
         let result = run(&env, text, lang, &mut limited);
         let rows = limited.rows;
@@ -209,6 +223,9 @@ fn run(env: &Env, text: &str, lang: Lang, sink: &mut dyn Sink) -> Result<Option<
         Lang::Oql => oql::run(env, text, sink),
         Lang::Jhat => jhat::run(env, text, sink),
     };
+    if let Some(error) = env.stop.exceeded() {
+        return Err(error);
+    }
     match result {
         // The rows that were found until then are the result.
         Err(QueryError::Stopped(cut)) => Ok(Some(cut)),
@@ -231,7 +248,12 @@ pub(crate) fn resolve(env: &Env, set: &SetSpec) -> Result<SetSpec, QueryError> {
         }
         not_empty(text)?;
         let lang = Lang::named(dialect).unwrap_or_else(|| recognise(&inner, text));
-        let mut ids = Ids::default();
+        let mut ids = Ids {
+            column: None,
+            found: Vec::new(),
+            rows: 0,
+            stop: &inner.stop,
+        };
         match run(&inner, text, lang, &mut ids)? {
             Some(cut) => Err(QueryError::Stopped(cut)),
             None if ids.rows > 0 && ids.column.is_none() => Err(QueryError::Run(
@@ -257,14 +279,14 @@ fn lines_of(lang: Lang, text: &str) -> Table {
 }
 
 /// The objects of a result: those of the first column in which an object occurs.
-#[derive(Default)]
-struct Ids {
+struct Ids<'a> {
     column: Option<usize>,
     found: Vec<ObjectId>,
     rows: u64,
+    stop: &'a Stop,
 }
 
-impl Ids {
+impl Ids<'_> {
     fn add(&mut self, cell: &Cell) {
         match cell {
             Cell::Object(id) => self.found.push(*id),
@@ -274,7 +296,7 @@ impl Ids {
     }
 }
 
-impl Sink for Ids {
+impl Sink for Ids<'_> {
     fn columns(&mut self, _: &[String]) {}
 
     fn row(&mut self, cells: Vec<Cell>) -> bool {
@@ -284,7 +306,7 @@ impl Sink for Ids {
         if let Some(cell) = self.column.and_then(|n| cells.get(n)) {
             self.add(cell);
         }
-        true
+        self.stop.admits(size_of_val(&self.found[..]) as u64)
     }
 }
 
@@ -314,6 +336,9 @@ struct Limited<'a> {
     sink: &'a mut dyn Sink,
     left: usize,
     rows: u64,
+    stop: &'a Stop,
+    /// Bytes of the rows, if they are kept in memory.
+    bytes: Option<u64>,
 }
 
 impl Sink for Limited<'_> {
@@ -324,6 +349,12 @@ impl Sink for Limited<'_> {
     fn row(&mut self, cells: Vec<Cell>) -> bool {
         if self.left == 0 {
             return false;
+        }
+        if let Some(bytes) = &mut self.bytes {
+            *bytes += cells.iter().map(Cell::bytes).sum::<u64>();
+            if !self.stop.admits(*bytes) {
+                return false;
+            }
         }
         self.left -= 1;
         self.rows += 1;

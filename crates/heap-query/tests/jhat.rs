@@ -336,3 +336,101 @@ const SCRIPT: &[&str] = &[
     "...",
     "`${x}`",
 ];
+
+/// The clock has to stop a loop of QuickJS's own functions, too: without that each of these runs for minutes.
+#[test]
+fn a_long_loop_of_a_built_in_function_ends_with_the_query() {
+    let (session, _) = known();
+    for text in [
+        "new Array(2 ** 31).reverse()",
+        "new Array(2 ** 31).sort()",
+        "new Array(2 ** 32 - 1).join('x')",
+        "new Array(2 ** 32 - 1).toReversed()",
+        "new Array(2 ** 32 - 1).slice(1).length",
+        "new Array(2 ** 32 - 1).copyWithin(0, 5)",
+        "new Array(2 ** 32 - 2).unshift(1)",
+        "[new Array(2 ** 32 - 1)].flat()",
+        "[].concat(new Array(2 ** 32 - 1))",
+        "new Set(new Array(2 ** 32 - 1)).size",
+        "Array.prototype.reverse.call({ length: 2 ** 32 - 1 })",
+        "Array.from({ length: 2 ** 32 - 1 })",
+        "Array.prototype.slice.call(Object.setPrototypeOf(new Array(2 ** 32 - 1), null))",
+        "JSON.stringify(new Array(2 ** 32 - 1)).length",
+        "new Uint8Array(1 << 24).sort().length",
+        "new Array(4e6).fill(0).map((e, i) => i % 1000).sort().length",
+        "/^(a+)+$/.test('a'.repeat(40) + 'b')",
+    ] {
+        let limits = Limits {
+            time: Some(Duration::ZERO),
+            ..Limits::default()
+        };
+        let table = session.run(text, Some(Lang::Jhat), &limits);
+        let cut = table.map(|t| t.cut);
+        assert!(matches!(cut, Ok(Some(Cut::Time))), "{text}: {cut:?}");
+    }
+    let cancelled = Limits::default();
+    let flag = &cancelled.cancel;
+    flag.store(true, std::sync::atomic::Ordering::Relaxed);
+    let table = session.run("new Array(2 ** 31).reverse()", Some(Lang::Jhat), &cancelled);
+    assert_eq!(table.expect("no rows").cut, Some(Cut::Cancelled));
+    let long = "'a'.repeat(1 << 26)";
+    for (text, message) in [
+        (
+            format!("{long}.indexOf('a'.repeat(1 << 25) + 'b')"),
+            "a search for a text of 33554433 characters in one of 67108864 exceeds the limit",
+        ),
+        (
+            format!("{long}.split('a'.repeat(1 << 25) + 'b')"),
+            "exceeds the limit for the product, 2147483648",
+        ),
+        (
+            format!("{long}.normalize()"),
+            "normalize accepts at most 65536 characters",
+        ),
+        (
+            "Array.prototype.reverse.call({ length: 2 ** 53 - 1 })".to_owned(),
+            "an array has at most 4294967295 elements",
+        ),
+    ] {
+        let result = session.run(&text, Some(Lang::Jhat), &Limits::default());
+        let printed = result.expect_err("a limit").to_string();
+        assert!(printed.contains(message), "{text}: {printed}");
+    }
+}
+
+#[test]
+fn bounded_functions_have_the_results_of_the_language() {
+    check(&[
+        ("[3, 1, 10, undefined, 2].sort().join()", "1,10,2,3,"),
+        ("[3, 1, 2].sort((a, b) => b - a).join()", "3,2,1"),
+        (
+            "Array.from(new Float64Array([NaN, 2, -1]).sort()).join()",
+            "-1,2,NaN",
+        ),
+        ("new BigInt64Array([3n, 1n]).sort().join()", "1,3"),
+        (
+            "(function () { return Array.prototype.slice.call(arguments, 1).join() })(1, 2, 3)",
+            "2,3",
+        ),
+        ("Array.prototype.join.call('abc', '-')", "a-b-c"),
+        ("Array.from({ length: 2 }, (e, i) => i).join()", "0,1"),
+        ("Array.from(new Set([1, 1, 2])).join()", "1,2"),
+        (
+            "[1, [2, [3]]].flat().length + ',' + [1].concat([2, 3], 4).join()",
+            "3,1,2,3,4",
+        ),
+        ("[...[1, , 3].entries()].join()", "0,1,1,,2,3"),
+        (
+            "'a.b.c'.split('.').join() + 'abc'.split() + 'a-b'.replace('-', '+')",
+            "a,b,cabca+b",
+        ),
+        (
+            "'a1b22'.replace(/\\d+/g, (d) => '<' + d + '>') + 'xyx'.lastIndexOf('x')",
+            "a<1>b<22>2",
+        ),
+        (
+            "[].reverse.name + Object.keys([1]).join() + ('foo' in []) + [].foo",
+            "reverse0falseundefined",
+        ),
+    ]);
+}

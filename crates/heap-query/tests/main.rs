@@ -6,6 +6,7 @@ mod jhat;
 mod jhat_help;
 mod joins;
 mod languages;
+mod limits;
 mod mat;
 mod oql;
 mod sql;

@@ -93,7 +93,9 @@ impl From<QueryError> for Fault {
                 place: Some(Box::new(place)),
                 ..Fault::bad(message)
             },
-            QueryError::Run(_) | QueryError::Stopped(_) => Fault::bad(message),
+            QueryError::Run(_) | QueryError::Limit(_) | QueryError::Stopped(_) => {
+                Fault::bad(message)
+            }
             QueryError::Heap(_) => Fault::failed(message),
         }
     }

@@ -3,11 +3,13 @@
 use super::described::help;
 use super::target::limit;
 use crate::Outcome;
+use crate::args::parse_size;
 use crate::exit::{Exit, Usage};
 use crate::output::note;
 use crate::progress::Meter;
 use crate::session::Session;
 use clap::ValueEnum;
+use heap_graph::Heap;
 use heap_query::{Cell, Cut, Lang, Limits, QueryError, Session as Queries, Sink, Table, Watch};
 use report::say::{Tables, cut_text};
 use report::{Provenance, json};
@@ -35,6 +37,9 @@ pub struct Args {
     /// Time limit (30s, 5m); the rows found until then are shown, with exit code 5
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
+    /// Limit for the bytes of temporary files [default: 8G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_temporary: Option<u64>,
     /// Explain the plan instead of running the query
     #[arg(long)]
     explain: bool,
@@ -117,12 +122,13 @@ impl Args {
         };
         let meter = Arc::new(meter.announcing(!session.global.quiet));
         let shown = meter.clone();
-        let limits = Limits {
+        let mut limits = Limits {
             rows: limit(self.limit, session.is_data(), 100),
             time: self.timeout,
             watch: Some(Watch(Arc::new(move |progress| shown.show(progress)))),
             ..Limits::default()
         };
+        limits.temporary = self.max_temporary.unwrap_or(limits.temporary);
         let lang = self.lang.map(Lang::from);
         if self.explain {
             let table = queries.explain(&text, lang, &limits).map_err(fault)?;
@@ -130,7 +136,7 @@ impl Args {
         }
         let (exit, cut) = if session.is_data() {
             let provenance = Provenance::of(heap.summary());
-            let mut rows = Rows::new(session);
+            let mut rows = Rows::new(session, &heap, limits.temporary);
             let result = queries.each(&text, lang, &limits, &mut rows);
             meter.clear();
             let (lang, cut) = result.map_err(fault)?;
@@ -153,7 +159,7 @@ impl Args {
 pub(super) fn fault(error: QueryError) -> anyhow::Error {
     let Some(place) = error.place() else {
         return match error {
-            QueryError::Run(message) => Usage(message).into(),
+            QueryError::Run(message) | QueryError::Limit(message) => Usage(message).into(),
             other => other.into(),
         };
     };
@@ -167,6 +173,8 @@ pub(super) fn fault(error: QueryError) -> anyhow::Error {
 struct Rows<'a> {
     session: &'a Session,
     json: Option<BufWriter<SpooledTempFile>>,
+    /// The most bytes of the temporary file.
+    most: u64,
     columns: Vec<String>,
     /// By column: whether a row has an object there.
     holds_object: Vec<bool>,
@@ -179,11 +187,13 @@ struct Rows<'a> {
 const IN_MEMORY: usize = 1 << 20;
 
 impl<'a> Rows<'a> {
-    fn new(session: &'a Session) -> Rows<'a> {
+    fn new(session: &'a Session, heap: &Heap, most: u64) -> Rows<'a> {
+        let file = || SpooledTempFile::new_in(IN_MEMORY, heap.temporary_folder());
         let json = session.global.json;
         Rows {
             session,
-            json: json.then(|| BufWriter::new(SpooledTempFile::new(IN_MEMORY))),
+            json: json.then(|| BufWriter::new(file())),
+            most,
             columns: Vec::new(),
             holds_object: Vec::new(),
             rows: 0,
@@ -225,6 +235,22 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Adds a row to those of JSON.
+fn push(
+    json: &mut BufWriter<SpooledTempFile>,
+    cells: &[Cell],
+    is_first: bool,
+    most: u64,
+) -> io::Result<()> {
+    json::push_element(json, &cells, is_first)?;
+    if json.get_mut().stream_position()? > most {
+        let message =
+            format!("the temporary file for the rows exceeds --max-temporary, {most} bytes");
+        return Err(io::Error::other(message));
+    }
+    Ok(())
+}
+
 impl Sink for Rows<'_> {
     fn columns(&mut self, names: &[String]) {
         self.columns = names.to_vec();
@@ -243,7 +269,7 @@ impl Sink for Rows<'_> {
             *holds |= cell.holds_object();
         }
         let done = match &mut self.json {
-            Some(json) => json::push_element(json, &cells, self.rows == 0),
+            Some(json) => push(json, &cells, self.rows == 0, self.most),
             None => self.session.write(report::csv::row(&cells).as_bytes()),
         };
         let written = self.keep(done);

@@ -9,6 +9,7 @@ mod parse;
 
 use crate::cell::{Cell, Cut};
 use crate::error::QueryError;
+use crate::limits::size;
 use crate::session::Sink;
 use crate::shared::Env;
 use heap_graph::ObjIdx;
@@ -17,9 +18,6 @@ use parse::{Query, parse};
 use rquickjs::function::Rest;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Object, Runtime, Value};
 use std::rc::Rc;
-
-/// Memory limit for all values of a query.
-const MEMORY: usize = 512 << 20;
 
 /// Stack limit of JavaScript calls in bytes: well below the smallest stack of a thread.
 const STACK: usize = 512 << 10;
@@ -38,7 +36,7 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
     }
     let failed = |e: rquickjs::Error| QueryError::Run(e.to_string());
     let runtime = Runtime::new().map_err(failed)?;
-    runtime.set_memory_limit(MEMORY);
+    runtime.set_memory_limit(usize::try_from(env.stop.memory).unwrap_or(usize::MAX));
     runtime.set_max_stack_size(STACK);
     let stop = env.stop.clone();
     runtime.set_interrupt_handler(Some(Box::new(move || stop.reason().is_some())));
@@ -52,7 +50,13 @@ pub(crate) fn run(env: &Env, text: &str, sink: &mut dyn Sink) -> Result<Option<C
             (Ok(true), _) => Ok(None),
             (Ok(false), _) => Ok(Some(Cut::Rows)),
             (Err(_), Some(error)) => Err(error),
-            (Err(error), None) => Err(QueryError::Run(message(&error))),
+            (Err(error), None) => Err(match message(&error) {
+                text if text == "JavaScript: out of memory" => QueryError::Limit(format!(
+                    "the values of JavaScript exceed the memory limit of a query, {}",
+                    size(env.stop.memory)
+                )),
+                text => QueryError::Run(text),
+            }),
         }
     })
 }
@@ -142,9 +146,10 @@ fn rows<'js>(
             }
         };
         let mut cells = Vec::with_capacity(columns);
+        let mut bytes = 0;
         // Rows may have different columns; the columns of the first row are used.
         for n in 0..columns {
-            cells.push(cell(host, &row.get::<Value<'js>>(n + 1)?, 0)?);
+            cells.push(cell(host, &row.get::<Value<'js>>(n + 1)?, 0, &mut bytes)?);
         }
         if !sink.row(cells) {
             return Ok(false);
@@ -164,8 +169,10 @@ fn given_of(value: &Value<'_>) -> Given {
     }
 }
 
-/// A value as returned by `plain` of the prelude.
-fn cell(host: &Host, value: &Value<'_>, depth: usize) -> rquickjs::Result<Cell> {
+/// A value as returned by `plain` of the prelude. `bytes` are those of the row: values of JavaScript that are one in
+/// several places are copied.
+fn cell(host: &Host, value: &Value<'_>, depth: usize, bytes: &mut u64) -> rquickjs::Result<Cell> {
+    *bytes += size_of::<Cell>() as u64;
     if let Some(n) = value.as_number() {
         let whole = n.fract() == 0.0 && n.abs() < 9e15;
         return Ok(if whole {
@@ -178,12 +185,17 @@ fn cell(host: &Host, value: &Value<'_>, depth: usize) -> rquickjs::Result<Cell> 
         return Ok(Cell::Bool(b));
     }
     if let Some(text) = value.as_string() {
-        return Ok(Cell::Text(text.to_string()?));
+        let text = text.to_string()?;
+        *bytes += text.len() as u64;
+        if !host.env.stop.admits(*bytes) {
+            return Err(rquickjs::Error::Exception);
+        }
+        return Ok(Cell::Text(text));
     }
     if let Some(array) = value.as_array().filter(|_| depth < 16) {
         let mut list = Vec::new();
         for n in 0..array.len() {
-            list.push(cell(host, &array.get::<Value<'_>>(n)?, depth + 1)?);
+            list.push(cell(host, &array.get::<Value<'_>>(n)?, depth + 1, bytes)?);
         }
         return Ok(Cell::List(list));
     }

@@ -2,6 +2,7 @@
 // host(op, ...) -> a value; an object of the heap is passed as [number].
 "use strict";
 (function (global, host) {
+  bound(global);
   const known = new Map();
   const OBJECT = Symbol("object");
 
@@ -382,6 +383,88 @@
 
   function* script(code) {
     yield* rows((0, eval)(callable(code)), true);
+  }
+
+  // ---- limits
+
+  // QuickJS asks whether the query must end when it calls a function or jumps back in JavaScript, not in the loops of
+  // most of its own functions. Their work is bounded here, before the query can change anything.
+  function bound(global) {
+    const { apply } = Reflect;
+    const { isArray, prototype: arrays } = Array;
+    const { isPrototypeOf } = Object.prototype;
+    const { isView } = ArrayBuffer;
+    const text = String;
+
+    function replace(owner, names, made) {
+      for (const name of names) {
+        const { value, ...about } = Object.getOwnPropertyDescriptor(owner, name);
+        const wrapped = made(value);
+        Object.defineProperty(wrapped, "name", { value: value.name });
+        Object.defineProperty(owner, name, { ...about, value: wrapped });
+      }
+    }
+
+    // An element that an array lacks is looked up in its prototypes: this one makes QuickJS ask.
+    Object.setPrototypeOf(arrays, new Proxy(Object.prototype, { has: Reflect.has, get: Reflect.get }));
+    Object.preventExtensions(arrays);
+
+    // What is not such an array is copied first, by a loop of JavaScript.
+    function own(o) {
+      if (o === null || o === undefined || (isArray(o) && apply(isPrototypeOf, arrays, [o])) || isView(o)) return o;
+      const from = Object(o);
+      const length = Math.trunc(Number(from.length)) || 0;
+      if (length > 4294967295) throw new RangeError("an array has at most 4294967295 elements");
+      const copy = [];
+      copy.length = Math.max(length, 0);
+      for (let i = 0; i < length; i++) if (i in from) copy[i] = from[i];
+      return copy;
+    }
+    replace(arrays, ["copyWithin", "entries", "fill", "flat", "flatMap", "join", "keys", "reverse", "slice", "splice",
+      "toReversed", "toSpliced", "unshift", "values", "with", Symbol.iterator],
+    (native) => function (...given) { return apply(native, own(this), given); });
+    replace(arrays, ["concat"], (native) => function (...given) {
+      return apply(native, own(this), given.map((o) => (isArray(o) ? own(o) : o)));
+    });
+    replace(Array, ["from"], (native) => function (items, ...given) {
+      const iterable = items === null || items === undefined || items[Symbol.iterator];
+      return apply(native, this, [iterable ? items : own(items), ...given]);
+    });
+
+    // A sort asks when it calls its order.
+    function byText(a, b) {
+      const [left, right] = [text(a), text(b)];
+      return left < right ? -1 : left > right ? 1 : 0;
+    }
+    function byNumber(a, b) {
+      return a < b ? -1 : a > b ? 1 : Number(a !== a) - Number(b !== b);
+    }
+    const sorts = (order) => (native) => function (given) {
+      return apply(native, own(this), [given === undefined ? order : given]);
+    };
+    replace(arrays, ["sort", "toSorted"], sorts(byText));
+    replace(Object.getPrototypeOf(Uint8Array.prototype), ["sort", "toSorted"], sorts(byNumber));
+
+    // A search compares the text at each place.
+    const WORK = 2 ** 31;
+    replace(String.prototype, ["includes", "indexOf", "lastIndexOf", "replace", "replaceAll", "split"],
+      (native) => function (sought, ...given) {
+        if (this === null || this === undefined || sought === undefined || sought instanceof RegExp) {
+          return apply(native, this, [sought, ...given]);
+        }
+        const [within, part] = [text(this), text(sought)];
+        if (within.length * part.length > WORK) {
+          throw new RangeError("a search for a text of " + part.length + " characters in one of " + within.length
+            + " exceeds the limit for the product, " + WORK);
+        }
+        return apply(native, within, [part, ...given]);
+      });
+    // Marks after a letter are put in order by insertion.
+    replace(String.prototype, ["normalize"], (native) => function (...given) {
+      const of = text(this);
+      if (of.length > 65536) throw new RangeError("normalize accepts at most 65536 characters");
+      return apply(native, of, given);
+    });
   }
 
   function stepper(generator) {

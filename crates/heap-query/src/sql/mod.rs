@@ -2,7 +2,7 @@
 //! classes and sizes, the order by retained size, and grouping by class are done by the tables.
 //!
 //! In reading order: `table` (the interface of a table), `objects` and `largest` (an order of theirs), `references`, `classes`, `listed` and `tables`,
-//! `class_table`, `functions`, `answers` (results of analyses), `views` (names of other tools), `rewrite` (class names
+//! `class_table`, `functions`, `searches` (functions of SQLite that are replaced), `answers` (results of analyses), `views` (names of other tools), `rewrite` (class names
 //! in the text), and `raw` (the bridge to SQLite).
 
 mod answers;
@@ -15,6 +15,7 @@ mod objects;
 mod raw;
 mod references;
 mod rewrite;
+mod searches;
 pub(crate) mod table;
 mod tables;
 mod views;
@@ -26,20 +27,24 @@ use crate::session::Sink;
 use crate::shared::Env;
 use heap_analysis::sets::similar::nearest;
 use heap_graph::HeapError;
+use raw::{Database, SQLITE_MEMORY};
 use rewrite::{Known, Rewritten, rewrite};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Error, ErrorCode, Statement};
+use rusqlite::{Error, ErrorCode, Statement};
 use std::sync::Arc;
 use table::{ColumnDef, Source};
 
 /// The longest text or row in bytes: one value must not fill the memory.
-const MAX_LENGTH: i32 = 256 << 20;
+const MAX_LENGTH: i32 = 64 << 20;
 
-/// Steps of SQLite's machine between two checks of the limits.
-const STEPS: i32 = 2000;
+/// Steps of SQLite's machine between two checks of the limits: each may build a value of that length.
+const STEPS: i32 = 200;
+
+/// Functions whose work grows with the product of the sizes of two values.
+const SLOW: [&str; 2] = ["json_patch", "jsonb_patch"];
 
 /// All tables with fixed names.
 fn fixed() -> Vec<(&'static str, Arc<dyn Source>)> {
@@ -89,9 +94,9 @@ pub(crate) fn class_columns(env: &Env, name: &str) -> Option<Vec<ColumnDef>> {
 }
 
 /// A database with everything that a query can name, but without data of its own.
-fn connect(env: &Env, rewritten: &Rewritten) -> Result<Connection, Error> {
+fn connect(env: &Env, rewritten: &Rewritten) -> Result<Database, Error> {
     Env::forget();
-    let mut db = Connection::open_in_memory()?;
+    let mut db = Database::open(env)?;
     let fixed = fixed();
     for (name, class, subclasses) in &rewritten.classes {
         if fixed.iter().any(|f| f.0.eq_ignore_ascii_case(name)) {
@@ -105,6 +110,7 @@ fn connect(env: &Env, rewritten: &Rewritten) -> Result<Connection, Error> {
         raw::register(&db, name, source, env.clone())?;
     }
     functions::register(&db, env)?;
+    searches::register(&db, env)?;
     let timestamp = i64::try_from(env.heap.summary().timestamp_ms).unwrap_or(0);
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     db.create_scalar_function("heap_timestamp", 0, flags, move |_| {
@@ -128,7 +134,10 @@ fn only_reading(context: AuthContext<'_>) -> Authorization {
             Authorization::Allow
         }
         AuthAction::Function { function_name }
-            if !function_name.eq_ignore_ascii_case("load_extension") =>
+            if !function_name.eq_ignore_ascii_case("load_extension")
+                && !SLOW
+                    .iter()
+                    .any(|name| function_name.eq_ignore_ascii_case(name)) =>
         {
             Authorization::Allow
         }
@@ -230,8 +239,18 @@ fn rows(
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let mut cells = Vec::with_capacity(kinds.len());
+        let mut bytes = 0;
         for (n, kind) in kinds.iter().enumerate() {
-            cells.push(cell(env, row.get_ref(n)?, *kind));
+            let value = row.get_ref(n)?;
+            bytes += match value {
+                ValueRef::Text(text) => text.len() as u64,
+                ValueRef::Blob(blob) => 2 * blob.len() as u64,
+                _ => 0,
+            };
+            if !env.stop.admits(bytes) {
+                return Ok(Some(Cut::Rows));
+            }
+            cells.push(cell(env, value, *kind));
         }
         if !sink.row(cells) {
             return Ok(Some(Cut::Rows));
@@ -301,10 +320,7 @@ fn hint(env: &Env, name: &str) -> String {
 fn is_of_the_machine(code: ErrorCode) -> bool {
     matches!(
         code,
-        ErrorCode::DiskFull
-            | ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen
-            | ErrorCode::OutOfMemory
+        ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen
     )
 }
 
@@ -327,6 +343,18 @@ fn error_of(env: &Env, text: &str, rewritten: &Rewritten, error: Error) -> Query
                 what: "temporary files of the query".to_owned(),
                 error: std::io::Error::other(message),
             })
+        }
+        Error::SqliteFailure(error, _) if error.code == ErrorCode::OutOfMemory => {
+            QueryError::Limit(format!(
+                "SQLite needs more memory than its limit for all queries, {} MiB",
+                SQLITE_MEMORY >> 20
+            ))
+        }
+        Error::SqliteFailure(error, _) if error.code == ErrorCode::TooBig => {
+            QueryError::Limit(format!(
+                "a text or blob exceeds the limit for its length, {} MiB",
+                MAX_LENGTH >> 20
+            ))
         }
         Error::SqliteFailure(_, Some(message)) => QueryError::Run(plain(&message)),
         other => QueryError::Run(other.to_string()),

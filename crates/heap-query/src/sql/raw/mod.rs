@@ -1,9 +1,14 @@
-//! The bridge between SQLite's virtual tables and [`Source`]: the only unsafe code of the crate,
-//! because `rusqlite` requires the promise that the first field of two structs is SQLite's own.
+//! The bridge between SQLite's virtual tables and [`Source`], and `files` (SQLite's temporary files): the only unsafe
+//! code of the crate, because `rusqlite` requires the promise that the first field of two structs is SQLite's own, and
+//! has no interface for files.
 #![expect(
     unsafe_code,
     reason = "rusqlite's traits for virtual tables are unsafe to implement"
 )]
+
+mod files;
+
+pub(crate) use files::{Database, SQLITE_MEMORY};
 
 use super::table::{Constraint, Op, Operand, Order, Out, Rows, Scan, Source};
 use crate::error::QueryError;
