@@ -11,19 +11,23 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-const AFTER_HELP: &str = "\
+const AFTER_HELP: &str = concat!(
+    "\
 Examples:
   tenure heap.hprof                      overview: what fills the heap, leak suspects
   tenure leaks heap.hprof.gz             leak suspects in sentences
   tenure report heap.hprof -o heap.html  one page for a colleague
 
-`tenure help COMMAND` describes a command, and `tenure` alone lists the running JVMs.
+`tenure help COMMAND` describes a command",
+    on_linux!(", and `tenure` alone lists the running JVMs"),
+    ".
 
 The file `-` is standard input; compressed files are read directly; `file#2` is the second dump in
 a file or an archive. Exit codes: 0 success, 1 no match or a check failed, 2 bad usage, 3 unusable
 input, 4 damaged file (results cover the readable part), 5 time limit (partial result). A global
 option can be given as an environment variable: TENURE_NO_INDEX=1 for --no-index,
-TENURE_MAX_MEMORY=2G for --max-memory 2G.";
+TENURE_MAX_MEMORY=2G for --max-memory 2G."
+);
 
 /// What is in a heap, which code allocated it, what keeps it alive, and where the time goes.
 #[derive(Debug, Parser)]

@@ -10,8 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use hprof::source::{Control, Source, Unpack, split_number};
 use hprof::{Rewriter, Rewritten};
-use std::io::{BufWriter, Write};
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// The decoded bytes of a dump file, with all of its dumps, or of one dump of an archive; `-` is standard input.
@@ -54,6 +54,15 @@ fn is_packed(output: &Path) -> Result<bool> {
     Ok(extension == "gz")
 }
 
+/// Standard output without a buffer.
+fn stdout() -> io::Result<File> {
+    #[cfg(unix)]
+    let stdout = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+    #[cfg(windows)]
+    let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+    stdout.map(File::from)
+}
+
 /// A dump that is being written: to a file, or to standard output for `-`.
 pub(crate) struct DumpOutput {
     pub(crate) file: OutputFile,
@@ -65,10 +74,7 @@ impl DumpOutput {
     pub(crate) fn create(path: &Path, force: bool, inputs: &[&Path]) -> Result<DumpOutput> {
         let is_packed = is_packed(path)?;
         let file = match path.as_os_str() == "-" {
-            true => {
-                let stdout = std::io::stdout().as_fd().try_clone_to_owned()?;
-                OutputFile::direct(stdout.into(), path)
-            }
+            true => OutputFile::direct(stdout()?, path),
             false => OutputFile::create(path, force, inputs)?,
         };
         Ok(DumpOutput { file, is_packed })

@@ -1,10 +1,11 @@
 //! How a run ends. The codes are part of the interface (`tenure --help`, docs/reference/commands.md).
 
 use crate::output::note;
+use crate::system;
 use anyhow::Error;
 use heap_graph::HeapError;
 use hprof::source::SourceError;
-use jvm_observe::{ObserveError, jvm};
+use jvm_observe::ObserveError;
 use std::fmt;
 use std::io;
 
@@ -114,7 +115,7 @@ fn running(error: &Error) -> Option<String> {
         return None;
     };
     let is_missing = error.kind() == io::ErrorKind::NotFound && !path.contains('/');
-    let is_running = is_missing && jvm::find(path).is_ok();
+    let is_running = is_missing && system::is_running_jvm(path);
     is_running.then(|| {
         format!(
             "; {path} is a running JVM: tenure dump {path} writes its heap to a file, tenure watch {path} shows it"

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::args::Cli;
-use crate::commands::{GROUPS, attach};
+use crate::commands::GROUPS;
 use crate::exit::Exit;
 use crate::session::Session;
 use clap::CommandFactory;
@@ -10,15 +10,20 @@ use clap::CommandFactory;
 /// Widest line of the help.
 const WIDEST: usize = 100;
 
-const INTRODUCTION: &str = "
+const INTRODUCTION: &str = concat!(
+    "
   tenure heap.hprof          what fills a heap dump: totals, leak suspects, largest objects
   tenure open heap.hprof     the same and everything else in the browser
-  tenure attach PID --live   a running JVM: memory, allocations, instances, dumps
+",
+    on_linux!(
+        "  tenure attach PID --live   a running JVM: memory, allocations, instances, dumps
   tenure run -- java ...     a program from its start, with a profile of where its time goes
-  tenure --help              all commands
-
-JVMs that run:
-";
+"
+    ),
+    "  tenure --help              all commands
+",
+    on_linux!("\nJVMs that run:\n"),
+);
 
 /// The command line as it is parsed: its help has the commands in groups.
 pub(crate) fn command() -> clap::Command {
@@ -66,13 +71,14 @@ fn listed(command: &clap::Command, width: usize) -> String {
     text
 }
 
-/// Prints the first commands to try and the running JVMs.
+/// Prints the first commands to try and, on Linux, the running JVMs.
 pub(crate) fn introduce(session: &Session) -> Outcome {
     let version = env!("CARGO_PKG_VERSION");
     let about = Cli::command().get_about().map(ToString::to_string);
     let about = about.unwrap_or_default();
     session.write(format!("Tenure {version}: {about}\n{INTRODUCTION}").as_bytes())?;
-    attach::list(session)?;
+    #[cfg(target_os = "linux")]
+    crate::commands::attach::list(session)?;
     Ok(Exit::Ok)
 }
 

@@ -1,16 +1,11 @@
-//! What is removed when a signal ends a command, outputs that are not whole; and signals that do not end a command at
-//! once.
+//! What is removed when a signal ends a command: outputs that are not whole.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
-use signal_hook::iterator::{Signals, SignalsInfo};
-use signal_hook::low_level::emulate_default_handler;
+use crate::system;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-use std::thread;
 use tempfile::NamedTempFile;
 
 static PARTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -39,64 +34,13 @@ pub(crate) fn forget<T>(part: &Path, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT as they arrive, for a command that passes signals on.
-pub(crate) struct Caught(SignalsInfo<WithRawSiginfo>);
-
-/// A signal that has arrived.
-pub(crate) struct Arrived {
-    pub(crate) signal: i32,
-    /// It was typed on the terminal, which sends it to the whole process group.
-    pub(crate) is_typed: bool,
-}
-
-impl Caught {
-    /// Catches signals from now on. A signal that this process ignores stays ignored, so that the programs that it starts
-    /// ignore it, too.
-    pub(crate) fn new() -> io::Result<Caught> {
-        SignalsInfo::new(heeded(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])).map(Caught)
-    }
-
-    /// The signals that have arrived since the last call.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Arrived> {
-        self.0.pending().map(|info| Arrived {
-            signal: info.si_signo,
-            // The code of what the kernel itself sends is positive, and that of kill(2) is 0.
-            is_typed: info.si_code > 0,
-        })
-    }
-}
-
-/// Those that this process does not ignore: what `nohup` or a script has switched off stays so.
-pub(crate) fn heeded(wanted: &[i32]) -> Vec<i32> {
-    let ignored = ignored();
-    let is_heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
-    wanted.iter().copied().filter(is_heeded).collect()
-}
-
-/// Waits for signals on a thread of its own.
+/// Has the files removed when a signal ends the process. With the lock held, nothing is written any more.
 fn watch() {
-    let Ok(mut signals) = Signals::new(heeded(&[SIGINT, SIGTERM, SIGHUP])) else {
-        return;
-    };
-    let thread = thread::Builder::new().name("signals".to_owned());
-    let waiting = thread.spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let parts = lock();
-            for part in &*parts {
-                let _ = fs::remove_file(part);
-            }
-            // Ends the process, with the lock held: nothing is written any more.
-            let _ = emulate_default_handler(signal);
+    system::before_end(|| {
+        let parts = lock();
+        for part in &*parts {
+            let _ = fs::remove_file(part);
         }
+        parts
     });
-    // Without a thread the files stay, as they do at SIGKILL.
-    drop(waiting);
-}
-
-/// The signals that this process ignores, one bit each.
-fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
 }

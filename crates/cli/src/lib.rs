@@ -3,10 +3,33 @@
 //!
 //! In reading order: [`args`] (what can be typed), [`session`] (what it means: options, output,
 //! progress), [`commands`] (one module per sub-command), [`tui`] (the explorer
-//! in a terminal), [`watch`] (a running program in a terminal), [`exit`] (how it ends).
+//! in a terminal), `watch` (a running program in a terminal), [`exit`] (how it ends). The commands about running
+//! programs are there on Linux only, and `system` does what differs.
 //!
 //! To add a sub-command: one file in `commands/` with an `Args` and its `run`, and one line in the
 //! table of `commands/mod.rs`. Help, completions and the manual page follow from that.
+
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(
+        dead_code,
+        reason = "some functions serve commands about running programs"
+    )
+)]
+
+/// The part of a help text about running programs: empty where there are no commands about them.
+#[cfg(target_os = "linux")]
+macro_rules! on_linux {
+    ($text:literal) => {
+        $text
+    };
+}
+#[cfg(not(target_os = "linux"))]
+macro_rules! on_linux {
+    ($text:literal) => {
+        ""
+    };
+}
 
 mod agent_notes;
 pub mod args;
@@ -17,14 +40,23 @@ mod free_memory;
 mod help;
 mod interruption;
 mod left_out;
+#[cfg(target_os = "linux")]
 mod live;
 mod output;
 mod output_file;
 mod progress;
 pub mod session;
+#[cfg(target_os = "linux")]
+mod system;
+#[cfg(not(target_os = "linux"))]
+mod system_elsewhere;
 
 pub mod tui;
+#[cfg(target_os = "linux")]
 pub mod watch;
+
+#[cfg(not(target_os = "linux"))]
+use system_elsewhere as system;
 
 use exit::Exit;
 use session::Session;

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use hprof::source::split_number;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempPath};
 
@@ -382,9 +381,20 @@ fn no_file(path: &Path) -> anyhow::Error {
     .into()
 }
 
+/// What two names of one file have in common.
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).map(|found| (found.dev(), found.ino()))
+}
+/// The same, but hard links have nothing in common.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
 /// Whether two names mean one file: through links, and of files that are still to be written.
 fn is_same(a: &Path, b: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
     match (identity(a), identity(b)) {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),

@@ -14,6 +14,10 @@
 #[cfg(target_os = "linux")]
 pub mod attach;
 pub mod counters;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused, reason = "what refuses and explains is only on Linux")
+)]
 pub mod error;
 #[cfg(target_os = "linux")]
 pub mod files;

@@ -38,6 +38,7 @@ mod process;
 #[cfg(target_os = "linux")]
 mod raw;
 #[cfg(not(target_os = "linux"))]
+#[expect(dead_code, reason = "no process is stopped there")]
 mod raw_elsewhere;
 mod roots;
 mod segments;

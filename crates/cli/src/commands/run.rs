@@ -3,7 +3,6 @@
 use super::listen::{Store, say, stem};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::interruption::{Arrived, Caught};
 use crate::live::agent::{self, joined};
 use crate::live::collect::Destination;
 use crate::live::door::Door;
@@ -14,6 +13,7 @@ use crate::live::watched;
 use crate::output::note;
 use crate::output_file::refuse_early;
 use crate::session::Session;
+use crate::system::{Arrived, Caught};
 use anyhow::{Context, Result};
 use jvm_observe::jvm;
 use rustix::net::sockopt::socket_peercred;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The largest objects, classes, loaders and packages of a dump
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "tenure watch shows a running JVM.\n\nExamples:\n  tenure top heap.hprof\n  tenure top --json heap.hprof | jq '.packages[0]'"
+    after_help = concat!(on_linux!("tenure watch shows a running JVM.\n\n"), "Examples:\n  tenure top heap.hprof\n  tenure top --json heap.hprof | jq '.packages[0]'")
 )]
 pub struct Args {
     /// The dump (a file, `file#2` or `-`)

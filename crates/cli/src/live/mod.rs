@@ -1,6 +1,7 @@
 //! Running JVMs: loading the agent into one, and collecting what the agent sends.
 
 pub(crate) mod agent;
+pub(crate) mod assistant;
 pub(crate) mod collect;
 pub(crate) mod collect_events;
 pub(crate) mod door;

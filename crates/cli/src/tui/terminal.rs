@@ -1,10 +1,8 @@
 //! The terminal, taken and given back: by a key, an error, a panic or a signal, and when it is gone.
 
+use crate::system::{at_signal, wait_for_input};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,9 +30,9 @@ impl Ended {
     pub fn key(&self, patience: Duration) -> io::Result<Option<KeyEvent>> {
         // Crossterm reads a terminal that has been closed over and over, without end, so the state of the
         // terminal is checked before each read.
-        is_open(Duration::ZERO)?;
+        wait_for_input(Duration::ZERO)?;
         if !event::poll(Duration::ZERO)? {
-            is_open(patience)?;
+            wait_for_input(patience)?;
             if self.is_set() || !event::poll(Duration::ZERO)? {
                 return Ok(None);
             }
@@ -50,25 +48,6 @@ fn is_known(key: KeyEvent) -> bool {
     !key.modifiers.contains(KeyModifiers::CONTROL) || key.code == KeyCode::Char('c')
 }
 
-/// Waits until something is typed, a signal comes, or the time is over.
-fn is_open(patience: Duration) -> io::Result<()> {
-    let stdin = io::stdin();
-    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-    let time = Timespec {
-        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(patience.subsec_nanos()),
-    };
-    match poll(&mut fds, Some(&time)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    match fds[0].revents().intersects(gone) {
-        true => Err(io::Error::other("the terminal is gone")),
-        false => Ok(()),
-    }
-}
-
 /// Runs something with the terminal. Whatever happens, the terminal is the user's again.
 ///
 /// # Errors
@@ -77,20 +56,17 @@ pub fn with_terminal(
     run: impl FnOnce(&mut DefaultTerminal, &Ended) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let ended = Ended::default();
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
-    let (handle, flag) = (signals.handle(), ended.clone());
+    let flag = ended.clone();
     let (running, runs) = sync_channel::<()>(0);
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            flag.0.store(true, Ordering::Relaxed);
-            // It ends by itself, unless it is in the middle of something long. What follows it, such as the end of a
-            // recording, may take longer.
-            if runs.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                let _ = ratatui::try_restore();
-                std::process::exit(128 + signal);
-            }
+    let handle = at_signal(move |signal| {
+        flag.0.store(true, Ordering::Relaxed);
+        // It ends by itself, unless it is in the middle of something long. What follows it, such as the end of a
+        // recording, may take longer.
+        if runs.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let _ = ratatui::try_restore();
+            std::process::exit(128 + signal);
         }
-    });
+    })?;
     // It also gives the terminal back when the program panics.
     let result = match ratatui::try_init() {
         Ok(mut terminal) => {
