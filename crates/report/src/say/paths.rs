@@ -59,6 +59,13 @@ impl Say for MergedPaths {
         if self.by_excluded > 0 {
             intro.extend([
                 Span::from("; "),
+        if self.unreachable > 0 {
+            intro.extend([
+                Span::from("; no root reaches "),
+                Span::Count(self.unreachable),
+                Span::from(" others"),
+            ]);
+        }
                 Span::Count(self.by_excluded),
                 Span::from(" only through references that are left out ("),
                 Span::Strong("--exclude none".to_owned()),
