@@ -47,7 +47,10 @@ impl Say for MergedPaths {
         let mut intro = vec![
             Span::Count(self.objects),
             Span::from(" reachable objects of "),
-            Span::Class(self.class.clone()),
+            Span::Name {
+                text: self.class.clone(),
+                set: Some(self.class.clone()),
+            },
         ];
         if self.followed < self.objects {
             intro.extend([
@@ -56,9 +59,6 @@ impl Say for MergedPaths {
                 Span::from(" was followed"),
             ]);
         }
-        if self.by_excluded > 0 {
-            intro.extend([
-                Span::from("; "),
         if self.unreachable > 0 {
             intro.extend([
                 Span::from("; no root reaches "),
@@ -66,6 +66,9 @@ impl Say for MergedPaths {
                 Span::from(" others"),
             ]);
         }
+        if self.by_excluded > 0 {
+            intro.extend([
+                Span::from("; "),
                 Span::Count(self.by_excluded),
                 Span::from(" only through references that are left out ("),
                 Span::Strong("--exclude none".to_owned()),
