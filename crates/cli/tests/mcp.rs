@@ -516,6 +516,9 @@ fn what_is_no_message_is_answered_by_an_error_and_no_end() {
     let diff = client.call("compare", json!({}));
     assert_eq!(diff["schema"], "tenure.diff/1");
     assert_eq!(diff["dumps"][1]["name"], "two.hprof");
+    // Only one is given: the other one is not the same dump.
+    let back = client.call("compare", json!({ "after": "one.hprof" }));
+    assert_eq!(back["dumps"][0]["name"], "two.hprof");
     let second = client.call("histogram", json!({ "dump": "two.hprof", "limit": 1 }));
     assert_eq!(second["rows"].as_array().unwrap().len(), 1);
     assert!(

@@ -13,8 +13,15 @@ pub enum Span {
     Strong(String),
     /// Tenure's own words, less prominent.
     Dim(String),
-    /// A class name: shortened from the left where space is limited.
+    /// A class name: shortened from the left where space is limited. It stands for the objects of the class.
     Class(String),
+    /// A name that looks like a class name: of a package, a field, one of several classes of a name.
+    Name {
+        /// The name.
+        text: String,
+        /// The set of objects that it stands for, as requests name sets; `None` if it stands for none.
+        set: Option<String>,
+    },
     /// A text from the dump: field, thread name, value. The caller adds quotes if necessary.
     Value(String),
     /// An object id.
@@ -88,6 +95,12 @@ impl Cell {
     /// A class name.
     pub fn class(name: impl Into<String>) -> Cell {
         Span::Class(name.into()).into()
+    }
+
+    /// A name that looks like a class name and stands for no objects.
+    pub fn name(text: impl Into<String>) -> Cell {
+        let text = text.into();
+        Span::Name { text, set: None }.into()
     }
 
     /// A text from the dump.

@@ -44,7 +44,11 @@ fn line(spans: &[Span], sizes: Sizes) -> String {
 
 fn span(span: &Span, sizes: Sizes) -> String {
     match span {
-        Span::Text(t) | Span::Dim(t) | Span::Class(t) | Span::Value(t) => escape(t),
+        Span::Text(t)
+        | Span::Dim(t)
+        | Span::Class(t)
+        | Span::Name { text: t, .. }
+        | Span::Value(t) => escape(t),
         Span::Strong(t) => format!("**{}**", escape(t)),
         Span::Object(id) => format!("`{id}`"),
         Span::Bytes(n) => sizes.show(*n),

@@ -39,9 +39,12 @@ fn text_of_spans(spans: &[Span]) -> String {
 
 fn span_text(span: &Span) -> String {
     match span {
-        Span::Text(t) | Span::Strong(t) | Span::Dim(t) | Span::Class(t) | Span::Value(t) => {
-            t.clone()
-        }
+        Span::Text(t)
+        | Span::Strong(t)
+        | Span::Dim(t)
+        | Span::Class(t)
+        | Span::Name { text: t, .. }
+        | Span::Value(t) => t.clone(),
         Span::Object(id) => id.to_string(),
         Span::Bytes(n) | Span::StrongBytes(n) | Span::Count(n) => n.to_string(),
         Span::Share(share) => format!("{share:.6}"),

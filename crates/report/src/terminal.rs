@@ -82,9 +82,12 @@ fn paint(text: &str, code: &str, look: &Look) -> String {
 /// A span as plain text.
 fn span_text(span: &Span, sizes: Sizes) -> String {
     match span {
-        Span::Text(t) | Span::Strong(t) | Span::Dim(t) | Span::Class(t) | Span::Value(t) => {
-            visible(t).into_owned()
-        }
+        Span::Text(t)
+        | Span::Strong(t)
+        | Span::Dim(t)
+        | Span::Class(t)
+        | Span::Name { text: t, .. }
+        | Span::Value(t) => visible(t).into_owned(),
         Span::Object(id) => format!("@{id}"),
         Span::Bytes(n) | Span::StrongBytes(n) => sizes.show(*n),
         Span::Count(n) => grouped(*n),
@@ -114,7 +117,7 @@ fn spans_piece(spans: &[Span], look: &Look, sizes: Sizes, limit: Option<usize>) 
             (
                 span_text(s, sizes),
                 span_color(s),
-                matches!(s, Span::Class(_)),
+                matches!(s, Span::Class(_) | Span::Name { .. }),
             )
         })
         .collect();

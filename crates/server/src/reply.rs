@@ -157,7 +157,7 @@ impl Written {
                 let _ = json::write(&mut out, answer, provenance);
                 out
             }
-            Form::Csv => sheet::render(&answer.doc()).into_bytes(),
+            Form::Csv => sheet::render(&answer.sheet()).into_bytes(),
             Form::Plain => {
                 let doc: Doc = report::say::whole(answer, provenance);
                 html::render(&doc, 2).into_bytes()

@@ -19,6 +19,7 @@ export function h(tag, attributes, ...children) {
     else if (name === "own") element.own = true;
     else if (name === "vars") for (const [k, v] of Object.entries(value)) element.style.setProperty(k, v);
     else if (name === "value") element.value = value;
+    else if (name === "title") element.setAttribute(name, visible(String(value)));
     else element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...flat(children));
@@ -33,10 +34,18 @@ function listen(element, kind, handler) {
   element.handlers[kind] = handler;
 }
 
+// The characters that the other formats escape, too (`report::escape`); lines and tabs stay.
+const UNSAFE = /(?![\t\n\r])[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+/** A text without characters that make it read differently from what it is, such as overrides of its direction: `\u{202e}`. */
+export function visible(text) {
+  return text.replace(UNSAFE, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
 /** Nodes of children that may be texts, lists and nothing. */
 function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false)
-    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+    .map((child) => (child instanceof Node ? child : document.createTextNode(visible(String(child)))));
 }
 
 /** Replaces what an element holds. */

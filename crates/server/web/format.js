@@ -37,6 +37,12 @@ export function plural(n, one, many) {
   return `${grouped(n)} ${n === 1 ? one : many}`;
 }
 
+/** A message as a sentence. If it begins with a name, such as `set=...` or `a.B is not there`, that stays as it is. */
+export function sentence(text) {
+  const begun = text.replace(/^[a-z]+(?= |$)/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
 /** A size, exact when pointed at. */
 export function bytes(n) {
   return n === undefined || n === null ? "" : h("span", { title: `${grouped(n)} bytes` }, human(n));

@@ -5,7 +5,8 @@
 // `{params, ask, signal, refresh}` and returns nodes; it may throw a Fault, and set `context.heading` once it knows
 // what it shows.
 
-import { fill, h, renew, to } from "./dom.js";
+import { fill, h, renew, to, visible } from "./dom.js";
+import { sentence } from "./format.js";
 
 /** The view and parameters of the present address. */
 export function here() {
@@ -32,8 +33,6 @@ export function change(params, replace) {
 export function notice(kind, title, ...more) {
   return h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, h("p", { class: "strong" }, title), more);
 }
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 /** What stands in the place of an answer that did not come. */
 export function faultNotice(fault, again) {
@@ -103,7 +102,7 @@ export function start({ root, title, views, ask, tools, carried }) {
     if (stays) nodes = [nodes, [...main.children].slice(1).filter((one) => !one.matches(".notice.bad"))];
     if (partial) nodes = [notice("wait", "So far", h("p", null, "This is what is known already. The rest is being computed and appears by itself.")), nodes];
     const heading = context.heading || (view.heading ? view.heading(params) : view.title);
-    document.title = `${heading} - ${title}`;
+    document.title = visible(`${heading} - ${title}`);
     // A view that is shown already keeps what the user is doing in it.
     const put = main.dataset.view === view.name ? renew : fill;
     put(main, h("div", { class: "headline" }, h("h1", null, heading), fault ? null : h("div", { class: "tools" }, tools?.(view, params))), nodes);

@@ -1,7 +1,7 @@
 // The dominator tree as areas. A canvas, because a thousand elements would be slow; the keys of the
 // arrows choose among siblings and levels, and what is chosen is reported in words below.
 
-import { fill, h, to } from "./dom.js";
+import { fill, h, to, visible } from "./dom.js";
 import { grouped, human, percent } from "./format.js";
 
 // Colours that people who see few colours can distinguish (after Okabe and Ito), by package.
@@ -112,7 +112,7 @@ function draw(map) {
     const label = w > 42 && h2 > PAD - 1;
     if (label) {
       c.fillStyle = ink;
-      c.fillText(shortened(c, nameOf(a), w - 6), x + 3, y + 2);
+      c.fillText(shortened(c, visible(nameOf(a)), w - 6), x + 3, y + 2);
     }
     const head = label ? PAD : 2;
     if (a.below.length && w > 14 && h2 > head + 8) squarify(a.below, x + 2, y + head, w - 4, h2 - head - 2, a.retained, put(depth + 1));

@@ -28,7 +28,7 @@ impl Args {
         let options = ThreadOptions {
             locals: self.locals,
             top: limit(self.limit, true, 0),
-            thread_locals: limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX),
+            thread_locals: Some(limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX)),
         };
         session.answer(&threads(&heap, &options), heap.summary())
     }

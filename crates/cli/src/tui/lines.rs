@@ -114,6 +114,7 @@ fn target_of<'s>(spans: impl IntoIterator<Item = &'s Span> + Clone) -> Option<Ta
                 let name = name.strip_prefix("class ").unwrap_or(name);
                 Some(Target::Set(SetSpec::Class(name.to_owned())))
             }
+            Span::Name { set, .. } => set.as_ref()?.parse().ok().map(Target::Set),
             _ => None,
         })
     })
@@ -124,7 +125,7 @@ fn piece(span: &Span) -> (Tone, String) {
         Span::Text(t) => (Tone::Plain, clean(t)),
         Span::Strong(t) => (Tone::Strong, clean(t)),
         Span::Dim(t) | Span::Value(t) => (Tone::Dim, clean(t)),
-        Span::Class(t) => (Tone::Plain, clean(t)),
+        Span::Class(t) | Span::Name { text: t, .. } => (Tone::Plain, clean(t)),
         Span::Object(id) => (Tone::Dim, id.to_string()),
         Span::Bytes(n) => (Tone::Plain, human_bytes(*n)),
         Span::StrongBytes(n) => (Tone::Strong, human_bytes(*n)),

@@ -132,7 +132,10 @@ pub struct MergedPaths {
     pub class: String,
     /// Number of reachable objects of the class.
     pub objects: u64,
-    /// Number of these objects whose paths were searched.
+    /// Number of other objects of the class, which no root reaches: no path leads to them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unreachable: u64,
+    /// Number of the reachable objects whose paths were searched.
     pub followed: u64,
     /// Number of searched objects to which no path leads without the excluded references.
     pub without_path: u64,
@@ -187,6 +190,7 @@ pub fn to_objects(
     let mut merged = MergedPaths {
         class: name.to_owned(),
         objects: count as u64,
+        unreachable: objects.len() - count as u64,
         followed: sample.len() as u64,
         without_path: (sample.len() - paths.len()) as u64,
         by_excluded: 0,

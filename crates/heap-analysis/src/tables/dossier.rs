@@ -18,7 +18,8 @@ use serde::Serialize;
 /// How much a report contains.
 #[derive(Clone, Copy, Debug)]
 pub struct DossierOptions {
-    /// Rows per table.
+    /// Rows per table. The top of the dominator tree, the roots of each kind and the local variables of each frame have
+    /// fixed sizes.
     pub rows: usize,
     /// Areas of the map.
     pub areas: usize,
@@ -92,7 +93,13 @@ pub fn dossier(
                 ..HistogramOptions::default()
             },
         )?,
-        consumers: consumers(heap, &TopOptions::default())?,
+        consumers: consumers(
+            heap,
+            &TopOptions {
+                top: Some(options.rows),
+                ..TopOptions::default()
+            },
+        )?,
         dominators: tree(
             heap,
             &TreeOptions {
@@ -107,12 +114,12 @@ pub fn dossier(
             &ThreadOptions {
                 locals: 5,
                 top: Some(options.rows),
-                thread_locals: options.rows,
+                thread_locals: Some(options.rows),
             },
         ),
         roots: roots(heap, &RootOptions { kind: None, top: 5 }, control)?,
-        loaders: loaders(heap, Some(20))?,
-        unreachable: unreachable(heap, Some(20)),
+        loaders: loaders(heap, Some(options.rows))?,
+        unreachable: unreachable(heap, Some(options.rows)),
         properties: options.properties.then(|| properties(heap)),
         verdict: validate(heap),
     })

@@ -18,8 +18,8 @@ pub struct ThreadOptions {
     pub locals: usize,
     /// The most threads, and the most groups of virtual threads, largest first; `None` for all.
     pub top: Option<usize>,
-    /// The most thread-local variables, largest first. With 0 none is read.
-    pub thread_locals: usize,
+    /// The most thread-local variables, largest first. With `None` none is read, nor counted as omitted.
+    pub thread_locals: Option<usize>,
 }
 
 impl Default for ThreadOptions {
@@ -27,7 +27,7 @@ impl Default for ThreadOptions {
         ThreadOptions {
             locals: 8,
             top: None,
-            thread_locals: 20,
+            thread_locals: Some(20),
         }
     }
 }
@@ -141,10 +141,11 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     let omitted = (platform.len() - keep) as u64;
     let none = Vec::new();
     let objects = heap.threads().iter().filter_map(|t| t.object);
-    let objects = objects.filter(|_| options.thread_locals > 0);
+    let objects = objects.filter(|_| options.thread_locals.is_some());
     let mut variables = thread_locals(heap, objects);
-    let thread_locals_omitted = variables.len().saturating_sub(options.thread_locals) as u64;
-    variables.truncate(options.thread_locals);
+    let keep_variables = options.thread_locals.unwrap_or(0);
+    let thread_locals_omitted = variables.len().saturating_sub(keep_variables) as u64;
+    variables.truncate(keep_variables);
     let (virtual_groups, virtual_groups_omitted) = virtual_groups(heap, groups, options.top);
     Threads {
         threads: platform

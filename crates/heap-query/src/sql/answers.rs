@@ -134,7 +134,7 @@ pub(crate) fn all() -> Vec<(&'static str, Listed)> {
             "virtual_threads",
             few(VIRTUAL_THREADS, |env, _| {
                 let options = ThreadOptions {
-                    thread_locals: 0,
+                    thread_locals: None,
                     ..ThreadOptions::default()
                 };
                 let found = threads::threads(&env.heap, &options);

@@ -59,6 +59,11 @@ fn span(span: &Span) -> String {
         Span::Strong(t) => format!("<b>{}</b>", escape(t)),
         Span::Dim(t) => format!("<i>{}</i>", escape(t)),
         Span::Class(t) => format!("<span class=\"c\">{}</span>", escape(t)),
+        Span::Name { text, set } => {
+            let set = set.as_deref().unwrap_or_default();
+            let (text, set) = (escape(text), escape(set));
+            format!("<span class=\"c\" data-set=\"{set}\">{text}</span>")
+        }
         Span::Value(t) => format!("<span class=\"v\">{}</span>", escape(t)),
         Span::Object(id) => format!("<code>{id}</code>"),
         Span::StrongBytes(n) => format!("<b>{}</b>", self::span(&Span::Bytes(*n))),

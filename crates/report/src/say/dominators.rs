@@ -44,7 +44,7 @@ pub(super) fn groups_table(rows: &[DominatorGroup], by: GroupBy) -> Table {
             Cell::bytes(row.shallow),
             Cell::bytes(row.retained),
             Cell::share(row.share),
-            key_cell(&row.key),
+            key_cell(by, &row.key),
         ]);
     }
     table

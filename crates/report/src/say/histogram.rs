@@ -20,11 +20,26 @@ pub(super) fn column_of(by: GroupBy) -> &'static str {
 }
 
 /// The cell of a group's name.
-pub(super) fn key_cell(key: &GroupKey) -> Cell {
-    match key {
-        GroupKey::Class { .. } | GroupKey::Package { .. } => Cell::class(key.name()),
-        _ => Cell::value(key.name()),
-    }
+pub(super) fn key_cell(by: GroupBy, key: &GroupKey) -> Cell {
+    let set = match key {
+        GroupKey::Class { class, class_id } => {
+            let word = if by == GroupBy::Superclass {
+                "sub"
+            } else {
+                "class"
+            };
+            // Several loaders may each have a class of the name.
+            let class = match class_id.0.is_null() {
+                true => class.clone(),
+                false => class_id.to_string(),
+            };
+            format!("{word}:{class}")
+        }
+        GroupKey::Package { package } => format!("package:{package}"),
+        _ => return Cell::value(key.name()),
+    };
+    let (text, set) = (key.name(), Some(set));
+    Span::Name { text, set }.into()
 }
 
 /// The rows as a table, with the columns objects, shallow, retained, share, name.
@@ -45,7 +60,7 @@ pub(super) fn table(histogram: &Histogram, total_bytes: u64) -> Table {
         if let Some(bytes) = row.retained {
             cells.extend([Cell::bytes(bytes), Cell::share(share(row))]);
         }
-        cells.push(key_cell(&row.key));
+        cells.push(key_cell(histogram.by, &row.key));
         table.row(cells);
     }
     let mut total = vec![
@@ -85,7 +100,7 @@ impl Say for Unreachable {
             table.row([
                 Cell::count(row.objects),
                 Cell::bytes(row.shallow),
-                key_cell(&row.key),
+                key_cell(GroupBy::Class, &row.key),
             ]);
         }
         table.omitted = self.omitted_rows;

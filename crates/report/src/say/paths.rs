@@ -47,13 +47,23 @@ impl Say for MergedPaths {
         let mut intro = vec![
             Span::Count(self.objects),
             Span::from(" reachable objects of "),
-            Span::Class(self.class.clone()),
+            Span::Name {
+                text: self.class.clone(),
+                set: Some(self.class.clone()),
+            },
         ];
         if self.followed < self.objects {
             intro.extend([
                 Span::from("; an even sample of "),
                 Span::Count(self.followed),
                 Span::from(" was followed"),
+            ]);
+        }
+        if self.unreachable > 0 {
+            intro.extend([
+                Span::from("; no root reaches "),
+                Span::Count(self.unreachable),
+                Span::from(" others"),
             ]);
         }
         if self.by_excluded > 0 {

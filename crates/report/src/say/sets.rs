@@ -1,10 +1,12 @@
 //! Sets of objects: lists, their dominators, contents of collections, bitmaps, areas.
 
 use super::Say;
+use super::histogram::key_cell;
 use crate::doc::{Cell, Doc, Span, Table, number, object_spans, words};
 use heap_analysis::android::bitmaps::{Bitmap, Bitmaps, Picture};
 use heap_analysis::collections::contents::Contents;
 use heap_analysis::sets::members::{ImmediateDominators, Member, Objects};
+use heap_analysis::tables::group::GroupBy;
 use heap_analysis::tables::treemap::Treemap;
 
 impl Say for Objects {
@@ -71,7 +73,7 @@ impl Say for ImmediateDominators {
                 Cell::count(row.dominated),
                 Cell::bytes(row.shallow),
                 Cell::bytes(row.dominated_shallow),
-                Cell::class(row.key.name()),
+                key_cell(GroupBy::Class, &row.key),
             ]);
         }
         table.omitted = self.omitted_rows;

@@ -97,7 +97,7 @@ impl Say for Waste {
                 table.row([
                     Cell::bytes(holder.bytes),
                     Cell::count(holder.count),
-                    Cell::class(holder.field.clone()),
+                    Cell::name(holder.field.clone()),
                 ]);
             }
             doc = doc.heading("Who holds copies").table(table);
@@ -164,7 +164,7 @@ fn numbers_and_fields(waste: &Waste, doc: Doc) -> Doc {
             Cell::count(row.instances),
             Cell::bytes(row.wasted),
             text(row.kind),
-            Cell::class(format!("{}.{}", row.class, row.field)),
+            Cell::name(format!("{}.{}", row.class, row.field)),
         ]);
     }
     fields.omitted = waste.omitted_fields;
@@ -181,7 +181,7 @@ fn numbers_and_fields(waste: &Waste, doc: Doc) -> Doc {
             Cell::count(row.boxes),
             Cell::count(row.instances),
             text(row.primitive),
-            Cell::class(format!("{}.{}", row.class, row.field)),
+            Cell::name(format!("{}.{}", row.class, row.field)),
         ]);
     }
     let mut doc = doc.heading("Boxed numbers").table(boxed);
@@ -278,7 +278,7 @@ fn references(waste: &Waste, doc: Doc) -> Doc {
             Cell::count(row.entries),
             Cell::bytes(row.retained),
             Cell::class(row.entry.clone()),
-            Cell::class(format!("{} -> {}", row.value, row.key)),
+            Cell::name(format!("{} -> {}", row.value, row.key)),
         ]);
     }
     weak.omitted = waste.weak_maps.omitted_rows;

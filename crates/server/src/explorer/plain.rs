@@ -115,15 +115,16 @@ pub(super) fn fault(view: &str, fault: &Fault) -> Response {
     (status, plain_page(view, &body, "../")).into_response()
 }
 
-/// Turns object ids and class names, which `report` has marked, into links. All text in the page is escaped, so a mark
-/// cannot come from the dump.
+/// Turns object ids, class names and names of sets, which `report` has marked, into links. All text in the page is
+/// escaped, so a mark cannot come from the dump.
 fn linked(body: &str) -> String {
     const ID: (&str, &str) = ("<code>", "</code>");
     const CLASS: (&str, &str) = ("<span class=\"c\">", "</span>");
+    const SET: (&str, &str) = ("<span class=\"c\" data-set=\"", "</span>");
     let mut out = String::with_capacity(body.len() * 2);
     let mut rest = body;
     loop {
-        let next = [ID, CLASS]
+        let next = [ID, CLASS, SET]
             .into_iter()
             .filter_map(|mark| rest.find(mark.0).map(|at| (at, mark)))
             .min_by_key(|(at, _)| *at);
@@ -140,6 +141,14 @@ fn linked(body: &str) -> String {
         out.push_str(&rest[..at]);
         if open == ID.0 {
             let _ = write!(out, "<a class=\"id\" href=\"object?id={text}\">{text}</a>");
+        } else if open == SET.0 {
+            let (set, text) = text.split_once("\">").unwrap_or_default();
+            match encoded(&unescaped(set)) {
+                none if none.is_empty() => out.push_str(text),
+                set => {
+                    let _ = write!(out, "<a href=\"objects?set={set}\">{text}</a>");
+                }
+            }
         } else {
             let name = text.strip_prefix("class ").unwrap_or(text);
             let name = encoded(&unescaped(name));
@@ -194,5 +203,13 @@ mod tests {
              <a class=\"id\" href=\"object?id=0x10\">0x10</a></td>"
         );
         assert_eq!(linked("<code>0x10"), "<code>0x10");
+        assert_eq!(
+            linked("<span class=\"c\" data-set=\"package:a.b\">a.b</span>"),
+            "<a href=\"objects?set=package:a.b\">a.b</a>"
+        );
+        assert_eq!(
+            linked("<td><span class=\"c\" data-set=\"\">a.B.field</span></td>"),
+            "<td>a.B.field</td>"
+        );
     }
 }

@@ -169,7 +169,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let options = threads::ThreadOptions {
             locals: p.number("locals", 20)?,
             top: Some(p.limit(1000)?),
-            thread_locals: p.limit(1000)?,
+            thread_locals: Some(p.limit(1000)?),
         };
         say(heap, f, &threads::threads(heap, &options))
     }),

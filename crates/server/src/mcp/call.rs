@@ -208,24 +208,26 @@ impl Call<'_> {
     }
 
     fn compare(&self, params: &Params) -> Result<Json, String> {
-        let named = |name: &str, other: Option<&'_ Dump>| match params.get(name) {
-            Some(text) => self.dumps.iter().find(|d| d.name == text),
-            None => self
-                .dumps
-                .iter()
-                .find(|d| other.is_some_and(|o| o.name == d.name)),
+        let named = |name: &str| {
+            let found = |text| self.dumps.iter().find(|dump| dump.name == text);
+            let given = params.get(name).map(found);
+            given.map_or(Ok(None), |found| {
+                found.map(Some).ok_or_else(|| no_such_dump(self.dumps))
+            })
         };
-        let before = named("before", self.dumps.first());
-        let after = named("after", self.dumps.last());
+        let (before, after) = (named("before")?, named("after")?);
+        let differs = |from: Option<&Dump>, dump: &Dump| from.is_none_or(|it| it.name != dump.name);
+        let before = before.or_else(|| self.dumps.iter().find(|dump| differs(after, dump)));
+        let mut latest_first = self.dumps.iter().rev();
+        let after = after.or_else(|| latest_first.find(|dump| differs(before, dump)));
         let (Some(before), Some(after)) = (before, after) else {
-            return Err(no_such_dump(self.dumps));
+            return Err(match self.dumps {
+                [_] => "there is only one dump; live_dump takes another".to_owned(),
+                _ => no_such_dump(self.dumps),
+            });
         };
         if Arc::ptr_eq(&before.explorer, &after.explorer) {
-            let why = match self.dumps {
-                [_] => "there is only one dump; live_dump takes another",
-                _ => "before and after are the same dump",
-            };
-            return Err(why.to_owned());
+            return Err("before and after are the same dump".to_owned());
         }
         let mut heaps = Vec::new();
         for dump in [before, after] {
@@ -283,4 +285,16 @@ fn without_repeats(mut answer: Json, whole: bool) -> Json {
         }
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_answer() {
+        let text = "{\"share\":31.245270191439438}";
+        let answer: Json = serde_json::from_str(text).expect("JSON");
+        assert_eq!(answer.to_string(), text);
+    }
 }

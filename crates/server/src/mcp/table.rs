@@ -119,12 +119,12 @@ pub(super) const COMPARE: Tool = Tool {
         Own(
             "before",
             Kind::Text,
-            "The earlier dump by name; the first one by default.",
+            "The earlier dump by name; by default the first one that is not `after`.",
         ),
         Own(
             "after",
             Kind::Text,
-            "The later dump by name; the last one by default.",
+            "The later dump by name; by default the last one that is not `before`.",
         ),
         Own("limit", Kind::Number(1, 20, 200), "Rows per table."),
     ],

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { address } from "../../web/api.js";
-import { query, setOfQuery, setOfSet, to } from "../../web/dom.js";
-import { grouped, human, nameOf, percent, plural, setOf, titleOf } from "../../web/format.js";
+import { query, setOfQuery, setOfSet, to, visible } from "../../web/dom.js";
+import { grouped, human, nameOf, percent, plural, sentence, setOf, titleOf } from "../../web/format.js";
 
 test("sizes have one digit and the unit in which they are below 1024", () => {
   for (const [bytes, text] of [
@@ -31,6 +31,21 @@ test("parameters without a value are left out of an address, others are escaped"
   assert.equal(to("objects", { set: "class:a.B" }), "#/objects?set=class%3Aa.B");
   assert.equal(new URLSearchParams(query({ set: "in:(a and b)" })).get("set"), "in:(a and b)");
   assert.match(address("leaks", { top: 3 }), /leaks.*top=3/);
+});
+
+test("characters that change how a text reads are escaped", () => {
+  assert.equal(visible("a\u202Egpj.exe\u2066\u0007"), "a\\u{202e}gpj.exe\\u{2066}\\u{7}");
+  assert.equal(visible("two\nlines\tü😀"), "two\nlines\tü😀");
+});
+
+test("a message begins with a capital, a name does not", () => {
+  for (const [text, shown] of [
+    ["no object 0x10 in this dump", "No object 0x10 in this dump."],
+    ["shop.Sesion is not in this dump; did you mean shop.Session?", "shop.Sesion is not in this dump; did you mean shop.Session?"],
+    ["heap:ap is not in this dump", "heap:ap is not in this dump."],
+    ["by=Site: expected class", "by=Site: expected class."],
+    ["cancelled", "Cancelled."],
+  ]) assert.equal(sentence(text), shown);
 });
 
 test("a set of a set of several parts is put in brackets", () => {
