@@ -168,6 +168,43 @@ fn elapsed_time_of_running_and_of_waiting_threads_is_kept_apart() {
 }
 
 #[test]
+fn the_elapsed_time_of_a_thread_is_counted_in_full_though_the_vm_pauses() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Paused.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for options in ["wall=10ms", "wall=10ms,frames=native"] {
+            let all = format!("{options},depth=16,cutoff=0");
+            let ran = lab.run_as(jdk, classes.path(), Some(&all), |java| {
+                java.args(["-XX:+UseG1GC", "-Xmx200m", "Paused"]);
+            });
+            let profile = ran.profile();
+            let what = format!(
+                "{options} on {}: {}\n{profile}",
+                jdk.full_version,
+                ran.stderr()
+            );
+            let passed = ran.stdout();
+            assert_eq!(passed.lines().count(), 4, "{passed}{what}");
+            for line in passed.lines() {
+                let (method, passed) = line.split_once(' ').expect("a method and milliseconds");
+                let passed: f64 = passed.parse().expect("milliseconds");
+                let frame = format!("Paused.{method}(");
+                let counted = ["WALL RUNNING (ms)", "WALL WAITING (ms)"]
+                    .map(|title| ms_under(&profile, title, &frame));
+                // Its last turn may be some time before its end.
+                let sum: f64 = counted.iter().sum();
+                let is_all = sum > passed * 0.8 && sum < passed * 1.1;
+                assert!(is_all, "{method}: {counted:?} of {passed} ms, {what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn threads_that_wait_for_a_monitor_in_compiled_code_are_in_wall_clock_samples() {
     let Some(lab) = crate::common::lab() else {
         return;

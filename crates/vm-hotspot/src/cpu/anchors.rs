@@ -55,6 +55,14 @@ impl Anchors {
         })
     }
 
+    /// In the handler: the stack pointer in the note of the current thread; 0 if it runs no Java code. While a thread
+    /// may run no Java code, as in a pause, it does not change.
+    pub(super) fn stack(&self, jni: Jni) -> Option<usize> {
+        let thread = (jni.raw() as usize).checked_sub(self.environment)?;
+        // SAFETY: the note is a part of the structure of the current thread, which has this environment.
+        unsafe { read(thread + self.stack) }
+    }
+
     /// In the handler: calls `body` while AsyncGetCallTrace can walk from the note of the current thread, until it
     /// returns something.
     pub(super) fn complete<T>(

@@ -111,7 +111,7 @@ impl AtSafepoints {
             }
             if let Some(since) = since {
                 let elapsed = Elapsed {
-                    us: u32::try_from(since.as_micros()).unwrap_or(u32::MAX),
+                    us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
                     is_waiting: !is_running,
                 };
                 state.add_wall(trace, elapsed);

@@ -8,7 +8,7 @@ use std::{io, ptr};
 use crate::cpu::kernel_events::Event;
 
 /// The value in the agent's signals that distinguishes them from signals of the program.
-static MARKS: [u8; 2] = [0; 2];
+static MARKS: [u8; 3] = [0; 3];
 
 /// Whose signal it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(crate) enum Mark {
     Program,
     /// A signal for another thread, which runs no Java code.
     Other,
+    /// A signal for a thread that has samples of a pause, which is over.
+    PauseEnded,
 }
 
 impl Mark {

@@ -29,10 +29,20 @@ pub(crate) struct CallTrace {
     pub(crate) frames: *mut CallFrame,
 }
 
-/// The results of AsyncGetCallTrace for a thread without Java frames, and for one whose innermost frame it does not
-/// know, which is then not a Java frame.
+/// The results of AsyncGetCallTrace for a thread without Java frames, for any thread while the VM collects garbage, and
+/// for one whose innermost frame it does not know, which is then not a Java frame.
 const NO_FRAMES: i32 = 0;
+const COLLECTS: i32 = -2;
 const NO_TOP_FRAME: i32 = -3;
+
+/// Why a sample has no Java frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// The VM cannot walk the stack.
+    Unknown,
+    /// The VM collects garbage, in a pause.
+    Pause,
+}
 
 pub(crate) type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
@@ -80,8 +90,14 @@ impl JavaFrames {
         self.code.mark_again();
     }
 
+    /// In the handler: the stack pointer of the last Java frame of the current thread, as far as it is known.
+    pub(super) fn last_frame(&self, jni: Jni) -> usize {
+        let anchors = self.anchors.as_ref();
+        anchors.and_then(|anchors| anchors.stack(jni)).unwrap_or(0)
+    }
+
     /// In the handler: writes the frames of the current thread. Returns their number: 0 for a thread that runs no Java
-    /// code; `None` if the VM cannot walk its stack.
+    /// code.
     ///
     /// # Safety
     /// `context` is what the system has given to a signal handler of the thread that has this environment.
@@ -91,7 +107,7 @@ impl JavaFrames {
         frames: &mut [CallFrame],
         context: *mut c_void,
         native: Caller,
-    ) -> Option<i32> {
+    ) -> Result<i32, Missing> {
         let mut ask = || {
             let mut trace = CallTrace {
                 env: jni.raw(),
@@ -107,12 +123,15 @@ impl JavaFrames {
         let (first, found) = unsafe {
             let now = Registers::of(context);
             let first = self.at(now, context, &mut ask);
+            if first == Some(COLLECTS) {
+                return Err(Missing::Pause);
+            }
             let is_known = first.is_none_or(|count| count > 0);
             let again = || self.below(now, jni, context, native, ask);
             (first, if is_known { first } else { again() })
         };
         let is_without = first == Some(NO_FRAMES) || first == Some(NO_TOP_FRAME);
-        found.or(is_without.then_some(0))
+        found.or(is_without.then_some(0)).ok_or(Missing::Unknown)
     }
 
     /// The first call, with the registers that belong to the complete frame.

@@ -12,6 +12,7 @@
 //!    complete frame or of the caller: [`partial_frames`], by the VM's [`code_cache`]) or a complete note of the last
 //!    Java frame ([`anchors`]). Native frames are found ([`native_walk`]) by the rules of their libraries
 //!    ([`unwind_tables`], [`unwind_rules`]) or by frame pointers, and named later ([`native_frames`]).
+//!    During a collector's pause the VM walks no stacks, so such samples wait for its end ([`pauses`]).
 //! 5. Stacks wait in [`slots`] until a thread that may take locks counts them in the state.
 
 mod anchors;
@@ -28,6 +29,8 @@ mod native_frames;
 mod native_walk;
 pub(crate) mod other_threads;
 mod partial_frames;
+pub(crate) mod pauses;
+mod previous_handler;
 mod registers;
 pub(crate) mod sampler;
 pub(crate) mod slots;

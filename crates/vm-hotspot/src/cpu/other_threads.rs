@@ -165,9 +165,16 @@ fn full_name(tid: u32) -> Option<String> {
 }
 
 /// A thread's name as the name of a frame, without the number at its end: `GC Thread#3` becomes `GC_Thread`, because
-/// readers of the text form treat a space as the end of a name.
+/// readers of the text form treat a space as the end of a name. Behind the number may be the begin of a longer name that
+/// the system has cut, as in `Gang worker#0 (` of JDK 8.
 fn kind_of(name: &str) -> String {
-    let without = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_number = |c: char| c.is_ascii_digit();
+    let cut = name.split_once('#').filter(|(kind, rest)| {
+        let behind = rest.trim_start_matches(is_number);
+        !kind.is_empty() && behind.len() < rest.len() && behind.starts_with(' ')
+    });
+    let name = cut.map_or(name, |(kind, _)| kind);
+    let without = name.trim_end_matches(is_number);
     // The number may be cut off, because the system keeps few bytes of a name.
     let has_number = without.len() < name.len() || name.ends_with('#');
     let kind = match without.strip_suffix(['#', '-', ' ', '_']) {
@@ -199,6 +206,9 @@ mod tests {
             ("GC Thread#0", "GC_Thread"),
             ("G1 Conc#12", "G1_Conc"),
             ("GC task thread#", "GC_task_thread"),
+            ("Gang worker#0 (", "Gang_worker"),
+            ("Gang worker#12 ", "Gang_worker"),
+            ("#1 (of 2)", "#1__of_2"),
             ("C2 CompilerThre", "C2_CompilerThre"),
             ("worker-7", "worker"),
             ("ZWorker", "ZWorker"),

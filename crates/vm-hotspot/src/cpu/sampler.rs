@@ -9,7 +9,7 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jvmti::{Env, EventKind, Jni, Live};
@@ -19,9 +19,11 @@ use vmpi::{Frame, Location, SampleTiming, ThreadId, Trace, TraceId};
 use crate::cpu::at_safepoints::AtSafepoints;
 use crate::cpu::choice::Choice;
 use crate::cpu::every::Every;
-use crate::cpu::java_frames::{Caller, JavaFrames, find_agct};
+use crate::cpu::java_frames::{Caller, JavaFrames, Missing, find_agct};
 use crate::cpu::native_frames::{KernelNames, NativeFrames};
 use crate::cpu::other_threads::{self, LOOK};
+use crate::cpu::pauses::PAUSES;
+use crate::cpu::previous_handler;
 use crate::cpu::registers::{Registers, has_room};
 use crate::cpu::slots::{CallFrame, EMPTY, FULL, MOST_FRAMES, Of, SLOTS, Slot, slots};
 use crate::cpu::timers::{self, Cause, SystemNumbers, Timers, own_tid};
@@ -35,8 +37,10 @@ pub(crate) const DEFAULT_INTERVAL: Duration = Duration::from_millis(10);
 /// How often slots are emptied.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// The name of the frame of CPU samples whose stack the VM could not walk.
+/// The names of the frames of samples without Java frames: the VM could not walk the stack, or it collected garbage, and
+/// the frames could not be taken later.
 const UNKNOWN_STACK: &str = "(unknown_stack)";
+const GC_PAUSE: &str = "(GC_pause)";
 
 /// How stacks are taken.
 enum Method {
@@ -55,7 +59,7 @@ impl Method {
         let missing = match find_agct() {
             None => "this VM has no AsyncGetCallTrace",
             Some(_) if !timers::are_allowed() => "the system gives no timers on CPU time",
-            Some(function) if install_handler() => {
+            Some(function) if previous_handler::install(on_signal) => {
                 return Self::Async(JavaFrames::prepare(function, env, jni));
             }
             Some(_) => "SIGPROF cannot be handled",
@@ -138,8 +142,17 @@ impl Sampler {
         let _ = hotspot.spawn(env, jni, "HPROF cpu sampling thread", body);
         sampler.thread_started(hotspot);
         if matches!(sampler.method, Method::Async(_)) {
+            // Without this event, samples of a pause have no Java frames.
+            if let Err(error) = hotspot.env.enable(EventKind::GarbageCollectionFinish, true) {
+                (hotspot.message)(&format!("ends of collections are missing: {error}"));
+            }
             sampler.arm_running(hotspot, env, jni);
         }
+    }
+
+    /// In the VM's report of the end of a collection.
+    pub(crate) fn collected(&self) {
+        PAUSES.end(self.slots);
     }
 
     /// Arms the timer of the current thread.
@@ -278,8 +291,10 @@ impl Sampler {
         if let Some(native) = &self.native {
             native.follow_libraries(&hotspot.memory);
         }
+        let ended = PAUSES.look();
+        let has_stopped = self.stopped.load(Ordering::Relaxed);
         for slot in self.slots {
-            if !slot.claim(FULL) {
+            if !slot.claim(FULL) && !PAUSES.give_up(slot, ended, has_stopped) {
                 continue;
             }
             if slot.recording.get() != self.recording {
@@ -288,8 +303,8 @@ impl Sampler {
                 slot.leave(if is_old { EMPTY } else { FULL });
                 continue;
             }
-            let is_unknown = slot.count.get() < 0;
-            let count = usize::try_from(slot.count.get()).unwrap_or(0);
+            let missing = slot.count.get().err();
+            let count = usize::try_from(slot.count.get().unwrap_or(0)).unwrap_or(0);
             // SAFETY: this call moved the slot from FULL to BUSY and is its only user.
             let frames = unsafe { &*slot.frames.get() };
             let native = self.native.as_ref();
@@ -302,8 +317,8 @@ impl Sampler {
                 };
                 frames.iter().take(count).map(row).collect()
             });
-            let thread = self.timers.number(slot.tid.get());
-            let (of, tid) = (slot.of.get(), slot.tid.get());
+            let (of, tid) = (slot.of.get(), slot.tid.load(Ordering::Relaxed));
+            let thread = self.timers.number(tid);
             slot.leave(EMPTY);
             if !matches!(of, Of::Wall(_)) && !self.has_chosen(thread) {
                 continue;
@@ -312,10 +327,19 @@ impl Sampler {
             let mut rows: Vec<Frame> = native
                 .map(|place| state.registry.native_frame(place))
                 .collect();
+            let name = missing.map(|missing| {
+                let (name, what) = match missing {
+                    Missing::Unknown => {
+                        (UNKNOWN_STACK, "Java frames of samples: stack not walkable")
+                    }
+                    Missing::Pause => (GC_PAUSE, "Java frames of samples: taken in a GC pause"),
+                };
+                *state.lost.entry(what).or_default() += 1;
+                name.to_owned()
+            });
             match java.is_empty() {
-                true if is_unknown => rows.push(state.registry.frame_of_other(UNKNOWN_STACK)),
                 true => {
-                    let name = self.timers.name_of_other(tid);
+                    let name = name.unwrap_or_else(|| self.timers.name_of_other(tid));
                     rows.push(state.registry.frame_of_other(&name));
                 }
                 false => rows.extend(java),
@@ -367,12 +391,13 @@ impl Sampler {
             Cause::Event(_, true) => Some(self.interrupted(0, Of::OtherCpu)),
             Cause::Event(_, false) => Some(self.interrupted(0, Of::Cpu)),
             Cause::Turn(turn) => {
-                let us = turn.since_us;
                 self.wall.as_ref()?.arrived();
+                let us = turn.take_us();
                 // SAFETY: the handler has it from the system.
                 let is_waiting = unsafe { is_waiting(context) };
                 Some(Of::Wall(Elapsed { us, is_waiting }))
             }
+            Cause::PauseEnded => None,
         }
     }
 
@@ -392,9 +417,9 @@ impl Sampler {
         match (found, &self.wall, of) {
             (Some(slot), _, _) => {
                 slot.recording.set(self.recording);
-                slot.tid.set(own_tid());
+                slot.tid.store(own_tid(), Ordering::Relaxed);
                 slot.of.set(of);
-                slot.count.set(0);
+                slot.count.set(Ok(0));
                 slot.native.set([0; 2]);
             }
             (None, Some(wall), Of::Wall(_)) => wall.buffer_was_full(),
@@ -414,41 +439,112 @@ impl Sampler {
         caller
     }
 
-    /// In the handler: writes the frames of the current thread, and returns the number of the Java frames among them;
-    /// `None` if the VM cannot walk the stack.
+    /// In the handler: writes the frames of the current thread, and returns the number of the Java frames among them.
     fn take_frames(
         &self,
         java: &JavaFrames,
         jni: Jni,
         slot: &Slot,
         interrupted: Interrupted,
-    ) -> Option<i32> {
+    ) -> Result<i32, Missing> {
         let native = match self.native {
             Some(_) => Caller::Known(self.take_native(slot, interrupted)),
             None => Caller::Unknown,
         };
+        self.take_java(java, jni, slot, interrupted.context, native)
+    }
+
+    /// In the handler: writes the Java frames of the current thread, and returns their number.
+    fn take_java(
+        &self,
+        java: &JavaFrames,
+        jni: Jni,
+        slot: &Slot,
+        context: *mut c_void,
+        native: Caller,
+    ) -> Result<i32, Missing> {
         // SAFETY: this handler moved the slot to BUSY and is its only user.
         let frames = unsafe { &mut *slot.frames.get() };
         let frames = &mut frames[..self.depth()];
         // SAFETY: the handler has the context from the system.
-        unsafe { java.take(jni, frames, interrupted.context, native) }
+        unsafe { java.take(jni, frames, context, native) }
     }
 
-    /// In the handler: takes the stack of the current thread.
-    fn sample(&self, java: &JavaFrames, jni: Jni, slot: &Slot, interrupted: Interrupted) {
+    /// In the handler: takes the stack of the current thread. Returns whether there is a sample.
+    fn sample(&self, of: Of, java: &JavaFrames, jni: Jni, interrupted: Interrupted) -> bool {
+        let Some(slot) = self.slot(of) else {
+            return false;
+        };
+        let pause = PAUSES.ended();
         // SAFETY: the handler has the context from the system.
         let count = match unsafe { has_room(interrupted.context) } {
             true => self.take_frames(java, jni, slot, interrupted),
-            false => None,
+            false => Err(Missing::Unknown),
         };
-        match (&self.wall, slot.of.get()) {
-            (Some(wall), Of::Wall(_)) if count.is_none() && slot.native.get() == [0; 2] => {
+        if count == Err(Missing::Pause) && PAUSES.hold(slot, pause, java.last_frame(jni)) {
+            if PAUSES.ended() != pause {
+                self.complete(java, jni, interrupted.context);
+            }
+            return true;
+        }
+        match (&self.wall, of) {
+            (Some(wall), Of::Wall(_))
+                if count == Err(Missing::Unknown) && slot.native.get() == [0; 2] =>
+            {
                 wall.had_no_stack();
                 slot.leave(EMPTY);
+                false
             }
             _ => {
-                slot.count.set(count.unwrap_or(-1));
+                slot.count.set(count);
                 slot.leave(FULL);
+                true
+            }
+        }
+    }
+
+    /// In the handler: takes the Java frames of the current thread for its samples of a pause, which is over.
+    fn complete(&self, java: &JavaFrames, jni: Jni, context: *mut c_void) {
+        let mut waits = PAUSES.waits();
+        for slot in PAUSES.take_own(self.slots) {
+            let is_same = slot.recording.get() == self.recording
+                && slot.last_frame.get() == java.last_frame(jni);
+            // SAFETY: the handler has the context from the system.
+            if is_same && unsafe { has_room(context) } {
+                let take = || self.take_java(java, jni, slot, context, Caller::Unknown);
+                let mut count = take();
+                while count == Err(Missing::Pause) && waits.next().is_some() {
+                    count = take();
+                }
+                slot.count.set(count.map_err(|_| Missing::Pause));
+            }
+            slot.leave(FULL);
+        }
+    }
+
+    /// In the handler: a thread got a signal of the agent.
+    fn on_signal(&self, java: &JavaFrames, jni: Option<Jni>, cause: Cause, context: *mut c_void) {
+        if let Some(jni) = jni {
+            self.complete(java, jni, context);
+        }
+        let event = cause.event();
+        let interrupted = Interrupted { context, event };
+        match self.wanted(cause, context) {
+            None => {}
+            Some(of @ Of::OtherCpu) => {
+                if let Some(slot) = self.slot(of) {
+                    // SAFETY: the handler has the context from the system.
+                    if unsafe { has_room(context) } {
+                        self.take_native(slot, interrupted);
+                    }
+                    slot.leave(FULL);
+                }
+            }
+            Some(of @ (Of::Cpu | Of::Wall(_))) => {
+                let is_taken = jni.is_some_and(|jni| self.sample(of, java, jni, interrupted));
+                if let (false, Cause::Turn(turn), Of::Wall(elapsed)) = (is_taken, cause, of) {
+                    turn.give_back(elapsed.us);
+                }
             }
         }
     }
@@ -480,16 +576,13 @@ pub(super) fn trace_of(
     })
 }
 
-/// The program's previous action for SIGPROF: null, or an action that is never freed.
-static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-
 /// The handler of SIGPROF: allocates nothing, takes no lock and preserves errno. Signals that the agent has not sent
 /// belong to the program.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the system gives the signal to a handler that was installed with SA_SIGINFO.
     let Some(cause) = (unsafe { timers::cause_of(info) }) else {
         // SAFETY: the system's description of this signal, which only this thread uses.
-        return unsafe { pass_on(signal, info, context) };
+        return unsafe { previous_handler::pass_on(signal, info, context) };
     };
     if let Cause::Turn(turn) = cause {
         turn.came();
@@ -500,79 +593,16 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut c
         && let Some(sampler) = hotspot.sampler.get()
         && let Method::Async(java) = &sampler.method
         && !sampler.stopped.load(Ordering::Relaxed)
-        && let Some(of) = sampler.wanted(cause, context)
     {
-        let event = cause.event();
-        let interrupted = Interrupted { context, event };
-        match of {
+        let jni = match cause {
             // Such a thread has no JNI environment and may run any code.
-            Of::OtherCpu => {
-                if let Some(slot) = sampler.slot(of) {
-                    // SAFETY: the handler has the context from the system.
-                    if unsafe { has_room(context) } {
-                        sampler.take_native(slot, interrupted);
-                    }
-                    slot.leave(FULL);
-                }
-            }
-            Of::Cpu | Of::Wall(_) => {
-                if let Some(jni) = hotspot.java.jni()
-                    && let Some(slot) = sampler.slot(of)
-                {
-                    sampler.sample(java, jni, slot, interrupted);
-                }
-            }
-        }
+            Cause::OtherCpuTime(_) | Cause::Event(_, true) => None,
+            _ => hotspot.java.jni(),
+        };
+        sampler.on_signal(java, jni, cause, context);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
-}
-
-/// The number in a signal that is being passed on, in a field that the system does not use on Linux.
-const PASSED_ON: i32 = 0x7e9e;
-
-/// Passes a signal to the program's previous handler. Without one it is ignored, because a timer of an agent that no
-/// longer exists may have sent it. A signal that comes back is ignored, too: the previous handler may have been
-/// installed once more, and then passes signals to this one.
-///
-/// # Safety
-/// As of a signal handler.
-unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: null, or leaked by `install_handler`.
-    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
-    // SAFETY: the caller's promise.
-    let number = unsafe { (*info).si_errno };
-    let Some(before) = before.filter(|_| number != PASSED_ON) else {
-        return;
-    };
-    // SAFETY: as above.
-    unsafe { (*info).si_errno = PASSED_ON };
-    call_handler(before, signal, info, context);
-    // SAFETY: as above.
-    unsafe { (*info).si_errno = number };
-}
-
-/// Calls the handler of an action, if it has one.
-fn call_handler(
-    before: &libc::sigaction,
-    signal: i32,
-    info: *mut libc::siginfo_t,
-    context: *mut c_void,
-) {
-    match before.sa_sigaction {
-        libc::SIG_DFL | libc::SIG_IGN => {}
-        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
-            // SAFETY: with this flag a handler has this signature.
-            let handler: Handler = unsafe { std::mem::transmute(handler) };
-            handler(signal, info, context);
-        }
-        handler => {
-            // SAFETY: without the flag it has this one.
-            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
-            handler(signal);
-        }
-    }
 }
 
 /// Runs `body` while no signal takes a sample on this thread: a signal that arrives meanwhile stays pending. Calls of
@@ -591,31 +621,6 @@ pub(crate) fn unsampled<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: filled above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     result
-}
-
-fn install_handler() -> bool {
-    let ours = on_signal as *const () as usize;
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: the pointer is to a live local, for which zeros are valid.
-    let before = unsafe {
-        libc::sigaction(libc::SIGPROF, ptr::null(), before.as_mut_ptr());
-        before.assume_init()
-    };
-    // A previous recording may have installed the handler. It is never removed, because signals may still arrive.
-    if before.sa_sigaction != ours {
-        BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
-    }
-    // SAFETY: a zeroed sigaction is valid, and the handler has the signature that
-    // SA_SIGINFO requires.
-    unsafe {
-        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        action.sa_sigaction = ours;
-        // Programs whose threads have small stacks use another stack for signals.
-        let stack = before.sa_flags & libc::SA_ONSTACK;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | stack;
-        libc::sigemptyset(&raw mut action.sa_mask);
-        libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut()) == 0
-    }
 }
 
 impl HotSpot {

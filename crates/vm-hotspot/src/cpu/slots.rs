@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use jvmti::sys::MethodPtr;
 
+use crate::cpu::java_frames::Missing;
 use crate::cpu::kernel_events::MOST_KERNEL;
 use crate::cpu::wall::Elapsed;
 
@@ -14,6 +15,8 @@ pub(super) const SLOTS: usize = 512;
 pub(super) const EMPTY: u32 = 0;
 const BUSY: u32 = 1;
 pub(super) const FULL: u32 = 2;
+/// Waits for the Java frames of its thread ([`pauses`](crate::cpu::pauses)).
+pub(super) const HELD: u32 = 3;
 /// The most frames of a sample.
 pub(super) const MOST_FRAMES: usize = 256;
 
@@ -45,11 +48,14 @@ pub(super) struct Slot {
     state: AtomicU32,
     /// The recording that the sample belongs to.
     pub(super) recording: Cell<u32>,
-    /// The system's number of the thread.
-    pub(super) tid: Cell<u32>,
+    /// The system's number of the thread. Other threads read it while the slot is held.
+    pub(super) tid: AtomicU32,
+    /// While it is held: the number of the pause, and the thread's last Java frame.
+    pub(super) pause: AtomicU32,
+    pub(super) last_frame: Cell<usize>,
     pub(super) of: Cell<Of>,
-    /// Number of Java frames; negative if the VM could not walk the stack.
-    pub(super) count: Cell<i32>,
+    /// Number of Java frames, if the VM has found them.
+    pub(super) count: Cell<Result<i32, Missing>>,
     pub(super) frames: UnsafeCell<Box<[CallFrame]>>,
     /// Number of addresses of the kernel, and of the following ones of native code.
     pub(super) native: Cell<[u16; 2]>,
@@ -71,9 +77,11 @@ impl Slot {
         Self {
             state: AtomicU32::new(EMPTY),
             recording: Cell::new(0),
-            tid: Cell::new(0),
+            tid: AtomicU32::new(0),
+            pause: AtomicU32::new(0),
+            last_frame: Cell::new(0),
             of: Cell::new(Of::Cpu),
-            count: Cell::new(0),
+            count: Cell::new(Ok(0)),
             frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
             native: Cell::new([0; 2]),
             // The system gives memory for them when they are first used.
@@ -87,6 +95,10 @@ impl Slot {
             self.state
                 .compare_exchange(state, BUSY, Ordering::Acquire, Ordering::Relaxed);
         claimed.is_ok()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.state.load(Ordering::Acquire) == HELD
     }
 
     /// Gives the slot to the next thread that claims it in this state.

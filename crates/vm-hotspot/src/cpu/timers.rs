@@ -30,12 +30,25 @@ struct Armed {
     number: u32,
     /// When the thread had its last turn, or began.
     turn: Instant,
-    /// Set while the signal of its last turn has not arrived.
-    pending: Option<&'static AtomicBool>,
+    /// At most so many threads as [`PENDING`] has.
+    pending: Option<&'static Pending>,
 }
 
-/// Flags of threads: set while the signal of their last turn has not arrived. At most this many threads have one.
-static PENDING: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+/// What a thread and the sampling thread know of the thread's turns.
+#[derive(Debug)]
+struct Pending {
+    /// Set while the signal of its last turn has not arrived.
+    is_set: AtomicBool,
+    /// Microseconds up to its last turn that no sample has counted.
+    uncounted_us: AtomicU64,
+}
+
+static PENDING: [Pending; 4096] = [const {
+    Pending {
+        is_set: AtomicBool::new(false),
+        uncounted_us: AtomicU64::new(0),
+    }
+}; 4096];
 /// A signal that has not arrived after this time may be lost.
 const LOST: Duration = Duration::from_millis(200);
 
@@ -44,21 +57,24 @@ const LOST: Duration = Duration::from_millis(200);
 struct AllArmed {
     timers: BTreeMap<u32, Armed>,
     last: u32,
-    /// Flags of [`PENDING`] of ended threads, for reuse, and how many were ever given.
-    free: Vec<&'static AtomicBool>,
+    /// Elements of [`PENDING`] of ended threads, for reuse, and how many were ever given.
+    free: Vec<&'static Pending>,
     given: usize,
     /// No thread gets a timer any more.
     is_closed: bool,
 }
 
 impl AllArmed {
-    /// A flag of [`PENDING`] that no thread has.
-    fn take_pending(&mut self) -> Option<&'static AtomicBool> {
+    /// An element of [`PENDING`] that no thread has.
+    fn take_pending(&mut self) -> Option<&'static Pending> {
         let pending = self.free.pop().or_else(|| {
             self.given += 1;
             PENDING.get(self.given - 1)
         });
-        pending.inspect(|pending| pending.store(false, Ordering::Relaxed))
+        pending.inspect(|pending| {
+            pending.is_set.store(false, Ordering::Relaxed);
+            pending.uncounted_us.store(0, Ordering::Relaxed);
+        })
     }
 }
 
@@ -218,16 +234,19 @@ impl Timers {
                 let since = now.duration_since(thread.turn);
                 let is_pending = thread
                     .pending
-                    .is_some_and(|one| one.load(Ordering::Relaxed));
+                    .is_some_and(|one| one.is_set.load(Ordering::Relaxed));
                 if is_pending && since < LOST {
                     continue;
                 }
                 thread.turn = now;
+                let since_us = u32::try_from(since.as_micros()).unwrap_or(u32::MAX);
                 if let Some(pending) = thread.pending {
-                    pending.store(true, Ordering::Relaxed);
+                    let uncounted = &pending.uncounted_us;
+                    uncounted.fetch_add(since_us.into(), Ordering::Relaxed);
+                    pending.is_set.store(true, Ordering::Relaxed);
                 }
                 let turn = Turn {
-                    since_us: u32::try_from(since.as_micros()).unwrap_or(u32::MAX),
+                    since_us,
                     pending: thread.pending,
                 };
                 done += usize::from(signal(tid, turn));
@@ -300,22 +319,38 @@ pub(crate) enum Cause {
     Event(i32, bool),
     /// [`signal`].
     Turn(Turn),
+    /// [`signal_pause_ended`].
+    PauseEnded,
 }
 
 /// The turn of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// Microseconds since its last turn.
-    pub(crate) since_us: u32,
-    /// Set while its signal has not arrived.
-    pending: Option<&'static AtomicBool>,
+    since_us: u32,
+    pending: Option<&'static Pending>,
 }
 
 impl Turn {
     /// In the handler: the signal has come.
     pub(crate) fn came(self) {
         if let Some(pending) = self.pending {
-            pending.store(false, Ordering::Relaxed);
+            pending.is_set.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// In the handler: the microseconds that its sample counts, those of earlier turns without a sample among them.
+    pub(crate) fn take_us(self) -> u64 {
+        match self.pending {
+            Some(pending) => pending.uncounted_us.swap(0, Ordering::Relaxed),
+            None => self.since_us.into(),
+        }
+    }
+
+    /// In the handler: there is no sample, so that the next one counts them.
+    pub(crate) fn give_back(self, us: u64) {
+        if let Some(pending) = self.pending {
+            pending.uncounted_us.fetch_add(us, Ordering::Relaxed);
         }
     }
 
@@ -331,7 +366,7 @@ impl Turn {
     fn of(value: *mut c_void, since_us: u32) -> Option<Turn> {
         let pending = match PENDING.as_ptr_range().contains(&value.cast_const().cast()) {
             // SAFETY: it is the address of one of them.
-            true => Some(unsafe { &*value.cast_const().cast::<AtomicBool>() }),
+            true => Some(unsafe { &*value.cast_const().cast::<Pending>() }),
             false if value == Mark::Program.value() => None,
             false => return None,
         };
@@ -376,6 +411,7 @@ pub(crate) unsafe fn cause_of(info: *const libc::siginfo_t) -> Option<Cause> {
     match code {
         libc::SI_TIMER if value == Mark::Program.value() => Some(Cause::CpuTime(overrun())),
         libc::SI_TIMER if value == Mark::Other.value() => Some(Cause::OtherCpuTime(overrun())),
+        libc::SI_QUEUE if value == Mark::PauseEnded.value() => Some(Cause::PauseEnded),
         libc::SI_QUEUE => Turn::of(value, number.cast_unsigned()).map(Cause::Turn),
         _ => None,
     }
@@ -399,16 +435,26 @@ const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
 /// Signals a thread that its turn has come. Returns whether the system accepted the signal.
 pub(crate) fn signal(tid: u32, turn: Turn) -> bool {
+    queue(tid, turn.since_us, turn.value())
+}
+
+/// Signals a thread that a pause is over.
+pub(crate) fn signal_pause_ended(tid: u32) {
+    queue(tid, 0, Mark::PauseEnded.value());
+}
+
+/// Signals a thread, with a number and a value. Returns whether the system accepted the signal.
+fn queue(tid: u32, number: u32, value: *mut c_void) -> bool {
     // SAFETY: takes nothing and cannot fail.
     let pid = unsafe { libc::getpid() };
     let info = Queued {
         signal: libc::SIGPROF,
-        number: turn.since_us.cast_signed(),
+        number: number.cast_signed(),
         code: libc::SI_QUEUE,
         _align: 0,
         pid,
         uid: 0,
-        value: turn.value(),
+        value,
         _rest: [0; 96],
     };
     // SAFETY: the pointer is to a live local of the size that is read. A number that no thread of this process has is refused.
@@ -447,10 +493,18 @@ mod tests {
             }
         }
         let order = RefCell::new(Vec::new());
+        let counted = RefCell::new(Vec::new());
         let take = |most| {
             timers.take_turns(most, |tid, turn| {
                 order.borrow_mut().push(tid);
                 let again = Turn::of(turn.value(), turn.since_us).expect("it is ours");
+                let us = again.take_us();
+                counted
+                    .borrow_mut()
+                    .push((tid, us - u64::from(turn.since_us)));
+                if tid == 5 {
+                    again.give_back(100);
+                }
                 if tid != 7 {
                     again.came();
                 }
@@ -460,6 +514,12 @@ mod tests {
         assert_eq!([take(2), take(2), take(8)], [2, 1, 1]);
         // The signal of 7 has not come, so that it is left out.
         assert_eq!(*order.borrow(), [5, 7, 9, 5, 9, 5]);
+        // A turn without a sample is counted by the thread's next one.
+        let counted = counted.into_inner();
+        assert_eq!(
+            counted,
+            [(5, 0), (7, 0), (9, 0), (5, 100), (9, 0), (5, 100)]
+        );
         let mut other = 0_u8;
         assert!(Turn::of((&raw mut other).cast(), 0).is_none());
     }

@@ -1,7 +1,8 @@
 //! Wall-clock samples: at each tick the sampling thread signals some threads in turn, whether they run or wait, and
 //! the handler of CPU samples takes their stacks, without a safepoint.
 //!
-//! A sample stands for the time since the previous signal of its thread, so sums are correct for any number of threads.
+//! A sample stands for the time since the signal of the thread's previous sample, so sums are correct for any number of
+//! threads, also if samples are dropped.
 //! The number of signals per tick is limited, as in async-profiler: with many threads each is sampled less often, at
 //! the same total cost.
 
@@ -20,8 +21,8 @@ const THREADS_PER_TICK: usize = 8;
 /// The values of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Elapsed {
-    /// Microseconds since the thread's previous signal.
-    pub(crate) us: u32,
+    /// Microseconds since the signal of the thread's previous sample.
+    pub(crate) us: u64,
     /// The signal has interrupted a system call that waited.
     pub(crate) is_waiting: bool,
 }
@@ -38,7 +39,7 @@ impl State {
             false => (&mut row.running, &mut row.running_ns),
         };
         *samples += 1;
-        *time_ns += u64::from(elapsed.us) * 1000;
+        *time_ns += elapsed.us.saturating_mul(1000);
     }
 }
 

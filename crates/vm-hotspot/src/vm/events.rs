@@ -253,6 +253,9 @@ impl Agent for HotSpot {
 
     fn gc_finish(&self) {
         self.tracked.collected();
+        if let Some(sampler) = self.sampler.get() {
+            sampler.collected();
+        }
         if let Some(host) = self.host() {
             host.collected();
         }
