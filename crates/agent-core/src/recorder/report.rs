@@ -133,7 +133,7 @@ impl Recorder {
         let requested = self.options.interval.as_secs_f64() * 1000.0;
         (self.options.cpu.samples && times > 1.0 + small).then(|| {
             format!(
-                "CPU samples: one for {:.2} ms of CPU time on average ({requested:.2} ms requested): this system does not interrupt threads more often",
+                "CPU samples: one stack for {:.2} ms of CPU time on average, which counts for all of it ({requested:.2} ms requested): this system does not interrupt threads more often",
                 times * requested
             )
         })

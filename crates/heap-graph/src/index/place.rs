@@ -177,7 +177,7 @@ fn private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the folder if it is not there; an error if no files can be made in it.
-fn usable(dir: &Path) -> io::Result<()> {
+fn usable_folder(dir: &Path) -> io::Result<()> {
     if !dir.is_dir() {
         private_dir(dir)?;
     }
@@ -192,15 +192,34 @@ pub(crate) fn make_requested(options: &Options) -> Result<(), HeapError> {
     let Some(dir) = &options.cache_dir else {
         return Ok(());
     };
-    usable(dir).map_err(HeapError::io(format!(
+    usable_folder(dir).map_err(HeapError::io(format!(
         "--cache-dir {}: the folder cannot be made or written",
         dir.display()
     )))
 }
 
-/// Does work that needs temporary files in the first folder for them, and again in the next one if the disk is full: the
-/// cache folder that was requested, the folder of the dump, that of the user's cache, and the system's, last because it
-/// may be in memory.
+/// The folders for temporary files, best first: the cache folder that was requested, the folder of the dump, that of the
+/// user's cache, and the system's, last because it may be in memory.
+fn spill_folders(dump: &Path, options: &Options) -> impl Iterator<Item = PathBuf> {
+    let beside = dump.parent().filter(|p| !p.as_os_str().is_empty());
+    let beside = beside.unwrap_or(Path::new("."));
+    let candidates = [
+        options.cache_dir.clone(),
+        Some(beside.to_owned()),
+        user_cache().map(|cache| cache.join("tenure")),
+    ];
+    let usable = candidates.into_iter().flatten();
+    let usable = usable.filter(|folder| usable_folder(folder).is_ok());
+    usable.chain(std::iter::once_with(std::env::temp_dir))
+}
+
+/// The first folder for temporary files.
+pub(crate) fn spill_dir(dump: &Path, options: &Options) -> PathBuf {
+    let first = spill_folders(dump, options).next();
+    first.unwrap_or_else(std::env::temp_dir)
+}
+
+/// Does work that needs temporary files in the first folder for them, and again in the next one if the disk is full.
 ///
 /// # Errors
 /// Those of the work; if all disks are full, the error in the last folder.
@@ -209,23 +228,14 @@ pub(crate) fn in_spill_folder<T>(
     options: &Options,
     work: impl Fn(&Path) -> Result<T, HeapError>,
 ) -> Result<T, HeapError> {
-    let beside = dump.parent().filter(|p| !p.as_os_str().is_empty());
-    let beside = beside.unwrap_or(Path::new("."));
-    let candidates = [
-        options.cache_dir.clone(),
-        Some(beside.to_owned()),
-        user_cache().map(|cache| cache.join("tenure")),
-    ];
-    for folder in candidates.iter().flatten() {
-        if usable(folder).is_err() {
-            continue;
-        }
-        match work(folder) {
-            Err(error) if error.is_full_disk() => {}
+    let mut folders = spill_folders(dump, options).peekable();
+    loop {
+        let folder = folders.next().unwrap_or_else(std::env::temp_dir);
+        match work(&folder) {
+            Err(error) if error.is_full_disk() && folders.peek().is_some() => {}
             done => return done,
         }
     }
-    work(&std::env::temp_dir())
 }
 
 #[cfg(test)]

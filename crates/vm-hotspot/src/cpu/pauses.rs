@@ -92,7 +92,7 @@ impl Pauses {
             // SAFETY: the pointer is to a constant; no time left is requested.
             unsafe { libc::nanosleep(&raw const TIME, std::ptr::null_mut()) };
         };
-        (0..20).map(wait)
+        (0..4).map(wait)
     }
 
     /// The slots are being emptied: returns the number of the first pause that had not ended when this was last called.

@@ -347,7 +347,9 @@ impl Sampler {
             let trace = trace_of(hotspot, &mut state, thread, rows);
             match of {
                 Of::Wall(elapsed) => state.add_wall(trace, elapsed),
-                Of::Cpu | Of::OtherCpu => state.add_samples(thread, trace, 1),
+                Of::Cpu(intervals) | Of::OtherCpu(intervals) => {
+                    state.add_samples(thread, trace, intervals.into());
+                }
             }
         }
         if let Some(wall) = &self.wall {
@@ -385,11 +387,11 @@ impl Sampler {
             {
                 None
             }
-            Cause::CpuTime(missed) => Some(self.interrupted(missed, Of::Cpu)),
-            Cause::OtherCpuTime(missed) => Some(self.interrupted(missed, Of::OtherCpu)),
+            Cause::CpuTime(missed) => Some(self.interrupted(missed, Of::Cpu(1))),
+            Cause::OtherCpuTime(missed) => Some(self.interrupted(missed, Of::OtherCpu(1))),
             // The periods that it has missed are in its ring.
-            Cause::Event(_, true) => Some(self.interrupted(0, Of::OtherCpu)),
-            Cause::Event(_, false) => Some(self.interrupted(0, Of::Cpu)),
+            Cause::Event(_, true) => Some(self.interrupted(0, Of::OtherCpu(1))),
+            Cause::Event(_, false) => Some(self.interrupted(0, Of::Cpu(1))),
             Cause::Turn(turn) => {
                 self.wall.as_ref()?.arrived();
                 let us = turn.take_us();
@@ -406,7 +408,7 @@ impl Sampler {
         let [interruptions, intervals] = &self.timing;
         interruptions.fetch_add(1, Ordering::Relaxed);
         intervals.fetch_add(1 + u64::from(missed), Ordering::Relaxed);
-        of
+        of.and(missed)
     }
 
     /// In the handler: an empty slot for a sample; without one the sample is counted as dropped.
@@ -435,7 +437,9 @@ impl Sampler {
         let Interrupted { context, event } = interrupted;
         // SAFETY: the handler has the context from the system, and moved the slot to BUSY.
         let (records, caller) = unsafe { native.take(slot, context, event) };
-        self.timing[1].fetch_add(u64::from(records - 1), Ordering::Relaxed);
+        let missed = records.saturating_sub(1);
+        self.timing[1].fetch_add(u64::from(missed), Ordering::Relaxed);
+        slot.of.set(slot.of.get().and(missed));
         caller
     }
 
@@ -531,7 +535,7 @@ impl Sampler {
         let interrupted = Interrupted { context, event };
         match self.wanted(cause, context) {
             None => {}
-            Some(of @ Of::OtherCpu) => {
+            Some(of @ Of::OtherCpu(_)) => {
                 if let Some(slot) = self.slot(of) {
                     // SAFETY: the handler has the context from the system.
                     if unsafe { has_room(context) } {
@@ -540,7 +544,7 @@ impl Sampler {
                     slot.leave(FULL);
                 }
             }
-            Some(of @ (Of::Cpu | Of::Wall(_))) => {
+            Some(of @ (Of::Cpu(_) | Of::Wall(_))) => {
                 let is_taken = jni.is_some_and(|jni| self.sample(of, java, jni, interrupted));
                 if let (false, Cause::Turn(turn), Of::Wall(elapsed)) = (is_taken, cause, of) {
                     turn.give_back(elapsed.us);

@@ -35,12 +35,24 @@ pub(crate) struct CallFrame {
 /// The kind of a sample.
 #[derive(Clone, Copy)]
 pub(super) enum Of {
-    /// A CPU sample.
-    Cpu,
+    /// A CPU sample. It counts for so many intervals of CPU time: more than one if the system has interrupted its thread
+    /// later than requested.
+    Cpu(u32),
     /// A CPU sample of a thread that runs no Java code, and so without a Java stack.
-    OtherCpu,
+    OtherCpu(u32),
     /// A wall-clock sample.
     Wall(Elapsed),
+}
+
+impl Of {
+    /// A CPU sample with so many intervals more.
+    pub(super) fn and(self, intervals: u32) -> Of {
+        match self {
+            Of::Cpu(n) => Of::Cpu(n.saturating_add(intervals)),
+            Of::OtherCpu(n) => Of::OtherCpu(n.saturating_add(intervals)),
+            Of::Wall(elapsed) => Of::Wall(elapsed),
+        }
+    }
 }
 
 /// A slot for one sample.
@@ -80,7 +92,7 @@ impl Slot {
             tid: AtomicU32::new(0),
             pause: AtomicU32::new(0),
             last_frame: Cell::new(0),
-            of: Cell::new(Of::Cpu),
+            of: Cell::new(Of::Cpu(1)),
             count: Cell::new(Ok(0)),
             frames: UnsafeCell::new(vec![none; MOST_FRAMES].into()),
             native: Cell::new([0; 2]),
