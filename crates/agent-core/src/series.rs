@@ -1,5 +1,5 @@
 //! The files of a continuous recording. Their names contain the time; a file has a temporary name until it is complete;
-//! the files take no more space than the limit.
+//! the files, with those that are being written, take no more space than the limit, unless one alone is larger.
 
 use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};
@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// The placeholder for the time in a template.
@@ -28,6 +29,9 @@ const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// The files that series of this process have begun or written.
 static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(Rank::SeriesFiles, BTreeSet::new());
+
+/// Bytes that series of this process have written. Two files are open while one follows the other.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The names of the files of a series, in one folder.
 #[derive(Clone, Debug)]
@@ -104,6 +108,10 @@ impl Series {
                         name,
                         time: time.to_owned(),
                         series: self.clone(),
+                        until: match self.keep {
+                            Keep::Files(_) => u64::MAX,
+                            Keep::Bytes(_) => 0,
+                        },
                         is_empty: true,
                         has_failed: false,
                     });
@@ -122,17 +130,19 @@ impl Series {
         self.folder.join(name.replace(TIME, &time))
     }
 
-    /// Removes the oldest files until the rest is within the limit, and the temporary files of killed processes. The
-    /// file that is complete now is always kept. While another process writes a series of the same names, only files of
+    /// Removes the oldest files until the rest, with those that are open and with `more` bytes, is within the limit, and
+    /// the temporary files of killed processes. `path` is the file that is complete now, which is always kept, or that of
+    /// an open file. Returns how many bytes may be written until this must be done again. While another process writes a series of the same names, only files of
     /// this process are counted and removed. A file of a later time is an old one: the clock was set back since.
-    fn prune(&self, complete: &Path) {
+    fn prune(&self, path: &Path, more: u64) -> u64 {
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => &self.folder,
         };
         let mut own = OWN.lock();
         let (mut whole, mut names) = (Vec::new(), BTreeSet::new());
-        let mut has_others = false;
+        let (mut has_others, mut is_complete) = (false, true);
+        let (mut open, mut newest) = (more, None);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else {
@@ -143,10 +153,17 @@ impl Series {
             if !about.is_file() || !matches(&self.template, final_name) {
                 continue;
             }
-            let path = self.folder.join(final_name);
+            let this = self.folder.join(final_name);
+            if this == path {
+                // By the clock of the file system, which may differ from that of this machine.
+                newest = Some(modified);
+                is_complete = final_name == name;
+            }
             if final_name == name {
-                whole.push((modified, path.clone(), about.len()));
-            } else if !own.contains(&path) {
+                whole.push((modified, this.clone(), about.len()));
+            } else if own.contains(&this) {
+                open = open.saturating_add(about.len());
+            } else {
                 let age = modified.elapsed().unwrap_or_default();
                 if age >= ABANDONED && is_abandoned(&entry.path(), age) {
                     let _ = fs::remove_file(entry.path());
@@ -154,41 +171,43 @@ impl Series {
                     has_others = true;
                 }
             }
-            names.insert(path);
+            names.insert(this);
         }
         own.retain(|path| path.parent() != Some(&self.folder) || names.contains(path));
         if has_others {
             whole.retain(|(_, path, _)| own.contains(path));
         }
-        // By the clock of the file system, which may differ from that of this machine.
-        let newest = whole.iter().find(|(_, path, _)| path == complete);
-        let newest = newest.map_or_else(SystemTime::now, |(modified, ..)| *modified);
+        let newest = newest.unwrap_or_else(SystemTime::now);
         let is_later = |modified: SystemTime| {
             let ahead = modified.duration_since(newest).unwrap_or_default();
             ahead > SAME_TIME
         };
-        whole.sort_unstable_by_key(|(modified, path, _)| {
-            (
-                path == complete,
-                !is_later(*modified),
-                *modified,
-                path.clone(),
-            )
+        whole.sort_unstable_by_key(|(modified, one, _)| {
+            (one == path, !is_later(*modified), *modified, one.clone())
         });
         let sizes: Vec<u64> = whole.iter().map(|(_, _, size)| *size).collect();
-        for (_, path, _) in &whole[..excess(&sizes, self.keep)] {
+        let excess = excess(&sizes, self.keep, open, is_complete.into());
+        for (_, path, _) in &whole[..excess] {
             let _ = fs::remove_file(path);
             own.remove(path);
+        }
+        let kept = &sizes[excess..];
+        match self.keep {
+            Keep::Bytes(most) if !kept.is_empty() => {
+                most.saturating_sub(kept.iter().sum::<u64>() + (open - more))
+            }
+            _ => u64::MAX,
         }
     }
 }
 
-/// How many of these sizes, from the first and oldest one on, must be removed.
-fn excess(sizes: &[u64], keep: Keep) -> usize {
+/// How many of these sizes, from the first and oldest one on, must be removed beside open files of so many bytes. At least
+/// so many stay.
+fn excess(sizes: &[u64], keep: Keep, open: u64, least: usize) -> usize {
     let kept = match keep {
         Keep::Files(most) => usize::try_from(most).unwrap_or(usize::MAX),
         Keep::Bytes(most) => {
-            let mut sum = 0_u64;
+            let mut sum = open;
             let newest_first = sizes.iter().rev();
             newest_first
                 .take_while(|size| {
@@ -198,7 +217,7 @@ fn excess(sizes: &[u64], keep: Keep) -> usize {
                 .count()
         }
     };
-    sizes.len().saturating_sub(kept.max(1))
+    sizes.len().saturating_sub(kept.max(least))
 }
 
 /// Whether the process that wrote a file has ended.
@@ -264,6 +283,8 @@ pub struct Part {
     name: String,
     time: String,
     series: Series,
+    /// The value of [`WRITTEN`] up to which no older files must be removed.
+    until: u64,
     is_empty: bool,
     has_failed: bool,
 }
@@ -293,7 +314,7 @@ impl Part {
             true => fs::remove_file(&part).map(|()| false),
             false => self.rename(&part).map(|()| true),
         };
-        self.series.prune(&self.path);
+        self.series.prune(&self.path, 0);
         named
     }
 
@@ -328,9 +349,17 @@ impl Part {
 
 impl Write for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let size = bytes.len() as u64;
+        let before = WRITTEN.load(Ordering::Relaxed);
+        if before.saturating_add(size) > self.until {
+            self.until = before.saturating_add(self.series.prune(&self.path, size));
+        }
         let written = self.file.write(bytes);
         match &written {
-            Ok(count) => self.is_empty &= *count == 0,
+            Ok(count) => {
+                self.is_empty &= *count == 0;
+                WRITTEN.fetch_add(*count as u64, Ordering::Relaxed);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.has_failed = true,
         }
@@ -461,12 +490,16 @@ mod tests {
 
     #[test]
     fn the_oldest_files_go() {
-        assert_eq!(excess(&[1; 5], Keep::Files(3)), 2);
-        assert_eq!(excess(&[1; 2], Keep::Files(3)), 0);
-        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(6)), 2);
-        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(9)), 1);
-        assert_eq!(excess(&[5, 50], Keep::Bytes(9)), 1, "the newest stays");
-        assert_eq!(excess(&[], Keep::Files(1)), 0);
+        assert_eq!(excess(&[1; 5], Keep::Files(3), 0, 1), 2);
+        assert_eq!(excess(&[1; 2], Keep::Files(3), 0, 1), 0);
+        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(6), 0, 1), 2);
+        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(9), 0, 1), 1);
+        assert_eq!(
+            excess(&[5, 50], Keep::Bytes(9), 0, 1),
+            1,
+            "the newest stays"
+        );
+        assert_eq!(excess(&[], Keep::Files(1), 0, 1), 0);
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("other"), "kept").unwrap();
         let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
@@ -475,6 +508,42 @@ mod tests {
         let mut expected = vec![name(3), name(4), "other".to_owned()];
         expected.sort();
         assert_eq!(listing(folder.path()), expected);
+    }
+
+    #[test]
+    fn older_files_go_while_a_file_grows() {
+        let folder = tempfile::tempdir().unwrap();
+        let size = || -> u64 {
+            let files = fs::read_dir(folder.path()).unwrap().flatten();
+            files.map(|file| file.metadata().unwrap().len()).sum()
+        };
+        let series = series(
+            &format!("{}/a-%t", folder.path().display()),
+            Keep::Bytes(10),
+        );
+        for _ in 0..3 {
+            let mut part = series.begin(T, 42).unwrap();
+            for _ in 0..4 {
+                part.write_all(b"x").unwrap();
+                assert!(size() <= 10, "{:?}", listing(folder.path()));
+            }
+        }
+        assert_eq!(size(), 8, "two files");
+        // One file follows another.
+        let mut last = series.begin(T, 42).unwrap();
+        last.write_all(b"x").unwrap();
+        let mut next = series.begin(T, 42).unwrap();
+        next.write_all(b"x").unwrap();
+        last.write_all(b"xx").unwrap();
+        next.write_all(b"x").unwrap();
+        assert!(size() <= 10, "{:?}", listing(folder.path()));
+        drop((last, next));
+        // A file that is larger than the limit remains alone.
+        write(&series, &"x".repeat(11));
+        assert_eq!((size(), listing(folder.path()).len()), (11, 1));
+        let mut next = series.begin(T, 42).unwrap();
+        next.write_all(b"x").unwrap();
+        assert_eq!((size(), listing(folder.path()).len()), (1, 1));
     }
 
     #[test]
@@ -555,7 +624,7 @@ mod tests {
         let left = path("a-20260131-000000.part");
         File::create(&left).unwrap().set_modified(old).unwrap();
         File::create(path("a-20260131-000001.part")).unwrap();
-        series.prune(Path::new(""));
+        series.prune(Path::new(""), 0);
         assert_eq!(
             listing(folder.path()),
             ["a-20260131-000001.part".to_owned(), format!("a-{T}.part")]
