@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// The placeholder for the time in a template.
@@ -28,6 +29,9 @@ const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// The files that series of this process have begun or written.
 static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(Rank::SeriesFiles, BTreeSet::new());
+
+/// Bytes that series of this process have written. Two files are open while one follows the other.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The names of the files of a series, in one folder.
 #[derive(Clone, Debug)]
@@ -104,7 +108,7 @@ impl Series {
                         name,
                         time: time.to_owned(),
                         series: self.clone(),
-                        room: match self.keep {
+                        until: match self.keep {
                             Keep::Files(_) => u64::MAX,
                             Keep::Bytes(_) => 0,
                         },
@@ -279,8 +283,8 @@ pub struct Part {
     name: String,
     time: String,
     series: Series,
-    /// Bytes that may be written until older files must be removed.
-    room: u64,
+    /// The value of [`WRITTEN`] up to which no older files must be removed.
+    until: u64,
     is_empty: bool,
     has_failed: bool,
 }
@@ -346,14 +350,15 @@ impl Part {
 impl Write for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let size = bytes.len() as u64;
-        if size > self.room {
-            self.room = self.series.prune(&self.path, size);
+        let before = WRITTEN.load(Ordering::Relaxed);
+        if before.saturating_add(size) > self.until {
+            self.until = before.saturating_add(self.series.prune(&self.path, size));
         }
         let written = self.file.write(bytes);
         match &written {
             Ok(count) => {
                 self.is_empty &= *count == 0;
-                self.room = self.room.saturating_sub(*count as u64);
+                WRITTEN.fetch_add(*count as u64, Ordering::Relaxed);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.has_failed = true,
@@ -524,6 +529,15 @@ mod tests {
             }
         }
         assert_eq!(size(), 8, "two files");
+        // One file follows another.
+        let mut last = series.begin(T, 42).unwrap();
+        last.write_all(b"x").unwrap();
+        let mut next = series.begin(T, 42).unwrap();
+        next.write_all(b"x").unwrap();
+        last.write_all(b"xx").unwrap();
+        next.write_all(b"x").unwrap();
+        assert!(size() <= 10, "{:?}", listing(folder.path()));
+        drop((last, next));
         // A file that is larger than the limit remains alone.
         write(&series, &"x".repeat(11));
         assert_eq!((size(), listing(folder.path()).len()), (11, 1));
