@@ -54,7 +54,7 @@ fn a_note_says_how_much_cpu_time_is_between_two_samples_if_it_is_not_what_was_re
     for options in ["cpu=samples,interval=4", "cpu=samples,interval=4,format=b"] {
         let bytes = run(options);
         let text = String::from_utf8_lossy(&bytes);
-        let note = "CPU samples: one for 10.00 ms of CPU time on average (4.00 ms requested)";
+        let note = "CPU samples: one stack for 10.00 ms of CPU time on average, which counts for all of it (4.00 ms requested)";
         assert!(text.contains(note), "{options}: {text}");
     }
     let without = run("wall=10ms");

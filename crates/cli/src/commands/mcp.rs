@@ -4,8 +4,9 @@ use super::target::refuse_missing;
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
-use heap_graph::{Mapping, Options};
+use heap_graph::Options;
 use live_session::Live;
+use server::explorer::Renaming;
 use server::mcp::Subjects;
 use std::io;
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ impl Args {
             }
             refuse_missing(file)?;
         }
-        let opening = (session.options(), session.mapping()?);
+        let opening = (session.options(), session.renaming()?);
         #[cfg(target_os = "linux")]
         if let Some(live) = self.program.watch(session)? {
             let served = self.serve(opening, Some(Arc::clone(&live)));
@@ -56,7 +57,7 @@ impl Args {
 
     fn serve(
         &self,
-        (options, mapping): (Options, Option<Mapping>),
+        (options, mapping): (Options, Option<Renaming>),
         program: Option<Arc<Live>>,
     ) -> Outcome {
         let files = (&self.files[..], &self.profile[..]);
