@@ -9,6 +9,7 @@ use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistog
 use report::escape::shell;
 use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
 use serde::Serialize;
+use server::explorer::Renaming;
 use server::kept::{Kept, KeptAnswers};
 use std::cell::{RefCell, RefMut};
 use std::fs::{self, File};
@@ -173,6 +174,13 @@ impl Session {
             error,
         })?;
         Ok(Some(Mapping::parse(&text)))
+    }
+
+    /// The mapping with its file, for the explorer.
+    pub(crate) fn renaming(&self) -> Result<Option<Renaming>, HeapError> {
+        let file = self.global.mapping.clone();
+        let pair = self.mapping()?.zip(file);
+        Ok(pair.map(|(mapping, file)| Renaming { file, mapping }))
     }
 
     /// Counts classes in one pass, with progress on a terminal.

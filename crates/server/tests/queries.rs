@@ -280,6 +280,18 @@ const SAME: &[(&str, usize, &str, &str)] = &[
         "depth object class field targets targets_retained",
     ),
     (
+        "merged_paths?set=class:shop.Session&depth=2&top=1&max_paths=3",
+        0,
+        "/nodes",
+        "depth object class field targets targets_retained",
+    ),
+    (
+        "quick_histogram?limit=5&offset=2&sort=objects&filter=^java",
+        0,
+        "/rows",
+        "class=name objects shallow",
+    ),
+    (
         "dominators?limit=30",
         0,
         "/nodes",

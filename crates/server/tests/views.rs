@@ -2,6 +2,7 @@
 //! shows, and rows that are sets which can be passed on.
 
 use crate::site::Site;
+use heap_graph::{LayoutModel, Options, Strength};
 use serde_json::Value as Json;
 use server::explorer::view_names;
 use std::collections::BTreeSet;
@@ -127,6 +128,88 @@ fn every_view_has_forms_a_query_and_rows_that_lead_on() {
 }
 
 #[test]
+fn plain_pages_link_names_to_the_objects_that_they_stand_for() {
+    let site = Site::new();
+    let page = |view: &str| {
+        let (status, _, page) = site.ask("GET", &format!("plain/{view}"), "");
+        assert_eq!(status, 200, "{view}: {page}");
+        page
+    };
+    let packages = page("histogram?by=package");
+    assert!(
+        packages.contains("<a href=\"objects?set=package:shop\">shop</a>"),
+        "{packages}"
+    );
+    for (view, word) in [("histogram", "class"), ("histogram?by=superclass", "sub")] {
+        let classes = page(view);
+        let link = format!("<a href=\"objects?set={word}:0x");
+        assert!(classes.contains(&link), "{classes}");
+    }
+    for view in [
+        "histogram?by=package",
+        "waste",
+        "dominator_groups?by=package",
+        "merged_paths?set=class:shop.Session",
+    ] {
+        let page = page(view);
+        for link in page.split("<a href=\"objects?set=").skip(1) {
+            let set = link.split('"').next().expect("an address");
+            let (status, _, body) =
+                site.ask("GET", &format!("api/v1/objects?set={set}&limit=1"), "");
+            assert_eq!(status, 200, "{set} of {view}: {body}");
+        }
+    }
+}
+
+#[test]
+fn csv_has_the_tables_that_the_command_prints() {
+    let site = Site::new();
+    for (view, head) in [
+        ("leaks", "suspect,kind,class,object,"),
+        ("summary", "name,value"),
+    ] {
+        let (status, _, csv) = site.ask("GET", &format!("api/v1/{view}?form=csv"), "");
+        assert_eq!(status, 200, "{csv}");
+        assert!(csv.starts_with(head), "{csv}");
+    }
+}
+
+#[test]
+fn merged_paths_count_the_objects_that_no_root_reaches() {
+    let site = Site::new();
+    let objects = site.get("api/v1/objects?set=unreachable&limit=1");
+    let paths = site.get("api/v1/merged_paths?set=unreachable&all=1");
+    assert!(paths["unreachable"].as_u64() > Some(0), "{paths}");
+    assert_eq!(paths["unreachable"], objects["total"]["objects"]);
+}
+
+#[test]
+fn a_set_by_group_is_its_histogram() {
+    let site = Site::new();
+    let groups = site.get("api/v1/objects?set=sub:java.lang.Object&by=package&limit=3");
+    let histogram = site.get("api/v1/histogram?set=sub:java.lang.Object&by=package&limit=3");
+    assert_eq!(groups["schema"], "tenure.histogram/1");
+    assert_eq!(groups, histogram);
+}
+
+#[test]
+fn the_command_of_a_view_has_the_options_of_the_explorer() {
+    let options = Options {
+        strength: Strength::Strong,
+        layout: LayoutModel::Mat,
+        snapshot: 1,
+        ..Options::default()
+    };
+    let site = Site::with(options);
+    let command = site.get("api/v1/command/leaks")["command"].clone();
+    let command = command.as_str().expect("a command");
+    let want = "leak.hprof#1' --layout mat --strength strong";
+    assert!(command.ends_with(want), "{command}");
+    let (status, _, body) = site.ask("GET", "api/v1/command/leaks?depe=1", "");
+    assert_eq!(status, 400, "{body}");
+}
+
+#[test]
 fn the_quick_histogram_of_a_dump_with_an_index_is_the_histogram() {
     let site = Site::new().again();
     assert_eq!(site.get("api/v1/state")["quick"], false);
@@ -180,7 +263,7 @@ fn a_parameter_that_a_view_does_not_have_is_refused() {
 #[test]
 fn an_answer_in_part_becomes_the_whole_answer_for_who_asks_again() {
     let site = Site::new();
-    let largest = site.get("api/v1/dominators?limit=1")["rows"][0]["object"].clone();
+    let largest = site.get("api/v1/dominators?limit=1")["nodes"][0]["object"].clone();
     let paths = format!("paths?id={}", largest.as_str().expect("an id"));
     for view in [
         &*paths,

@@ -34,24 +34,33 @@ mod tests {
     use super::*;
     use crate::args::Cli;
     use clap::CommandFactory;
-    use server::explorer::describe::VIEWS;
+    use server::explorer::describe::{Flag, VIEWS};
 
     #[test]
     fn flags_that_are_parameters_of_views_have_their_help_and_words() {
         let program = Cli::command();
         let mut compared = 0;
-        // Other numbers of rows suit a terminal.
-        let flags = |parameter: &&Parameter| parameter.name != "limit" && parameter.name != "count";
+        // Other numbers of rows suit a terminal, and its options have own units or are about what is left out.
+        let flags = |parameter: &&Parameter| {
+            let has_own_help = matches!(parameter.name, "limit" | "count" | "top" | "seconds");
+            !has_own_help && !matches!(parameter.flag, Some(Flag::Off(_)))
+        };
         for view in VIEWS {
             let Some(command) = view.command.and_then(|line| line.split(' ').next()) else {
                 continue;
             };
             let command = program.find_subcommand(command).expect(view.name);
             for parameter in view.parameters.iter().filter(flags) {
-                let Some(long) = parameter.flag.and_then(|flag| flag.strip_prefix("--")) else {
+                let option = parameter.flag.and_then(Flag::option);
+                let Some(long) = option.and_then(|option| option.strip_prefix("--")) else {
                     continue;
                 };
-                let long = long.trim_end_matches('!');
+                if program
+                    .get_arguments()
+                    .any(|global| global.get_long() == Some(long))
+                {
+                    continue;
+                }
                 let mut arguments = command.get_arguments();
                 let argument = arguments.find(|it| it.get_long() == Some(long));
                 let argument = argument.unwrap_or_else(|| panic!("{}: --{long}", view.name));

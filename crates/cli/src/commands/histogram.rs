@@ -30,6 +30,8 @@ pub struct Args {
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
+    #[arg(long, value_name = "N", help = help("histogram", "offset"), default_value_t = 0)]
+    skip_rows: usize,
     #[arg(long, help = help("histogram", "all"))]
     all: bool,
     #[arg(long, help = help("histogram", "empty"))]
@@ -87,7 +89,7 @@ impl Args {
             by: self.by.into(),
             filter: self.filter.clone(),
             sort: self.sort.into(),
-            skip: 0,
+            skip: self.skip_rows,
             top: limit(self.limit, session.is_data(), 40),
             all: self.all || session.global.unreachable,
             empty: self.empty,

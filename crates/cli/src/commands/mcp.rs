@@ -49,7 +49,7 @@ impl Args {
             }
             refuse_missing(file)?;
         }
-        let (options, mapping) = (session.options(), session.mapping()?);
+        let (options, mapping) = (session.options(), session.renaming()?);
         let program = self.program(session)?;
         let files = (&self.files[..], &self.profile[..]);
         let subjects = Subjects::open(files, &options, mapping.as_ref(), program.clone());

@@ -30,6 +30,8 @@ pub struct Args {
     set: SetSpec,
     #[arg(long, value_enum, help = help("objects", "by"), conflicts_with_all = ["dominators", "paths"])]
     by: Option<By>,
+    #[arg(long, value_name = "REGEX", help = help("histogram", "filter"), requires = "by")]
+    filter: Option<Regex>,
     /// The classes that immediately dominate the objects
     #[arg(long, conflicts_with = "paths")]
     dominators: bool,
@@ -40,6 +42,10 @@ pub struct Args {
     paths: bool,
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = Exclusions::WORDS, hide_possible_values = true, help = help("merged_paths", "exclude"), requires = "paths")]
     exclude: Vec<String>,
+    #[arg(long, value_name = "N", help = help("merged_paths", "depth"), default_value_t = 24, requires = "paths")]
+    depth: usize,
+    #[arg(long, value_name = "N", help = help("merged_paths", "max_paths"), default_value_t = 10_000, requires = "paths")]
+    max_paths: usize,
     #[arg(long, value_enum, help = help("objects", "sort"), default_value = word("objects", "sort"), conflicts_with_all = ["dominators", "paths"])]
     sort: Sort,
     /// Number of rows [default: 40, all with --json and --csv], with --paths children per node [default: 5, all with --json and --csv]; 0 for all
@@ -62,6 +68,7 @@ impl Args {
         let exit = if let Some(by) = self.by {
             let options = HistogramOptions {
                 by: by.into(),
+                filter: self.filter.clone(),
                 sort: self.sort.into(),
                 skip: self.skip_rows,
                 top,
@@ -98,8 +105,8 @@ impl Args {
         let mut found = None;
         for exclude in exclusions(&self.exclude)? {
             let options = MergedOptions {
-                max_paths: 10_000,
-                depth: 24,
+                max_paths: self.max_paths,
+                depth: self.depth,
                 top: limit(self.limit, session.is_data(), 5).unwrap_or(usize::MAX),
                 exclude,
                 exact: EXACT_VISITS,

@@ -46,7 +46,7 @@ impl Args {
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         self.dump.refuse_missing()?;
         let file = &self.dump.file;
-        let explorer = Explorer::open_renamed(file, session.options(), session.mapping()?);
+        let explorer = Explorer::open_renamed(file, session.options(), session.renaming()?);
         if let Some(base) = &self.base {
             let whole = split_number(base).0;
             File::open(whole).with_context(|| format!("cannot read {}", base.display()))?;

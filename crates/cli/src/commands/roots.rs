@@ -1,5 +1,6 @@
 //! `tenure roots`.
 
+use super::described::help;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
@@ -14,8 +15,7 @@ use hprof::HeapTag;
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Only this kind, such as JNI_GLOBAL
-    #[arg(long, value_name = "KIND", value_parser = kind_named)]
+    #[arg(long, value_name = "KIND", value_parser = kind_named, help = help("roots", "kind"))]
     kind: Option<HeapTag>,
     /// Classes and objects per kind, 0 for all [default: 5, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]

@@ -25,8 +25,7 @@ pub struct Args {
     /// Equal strings and the bytes they waste (the default)
     #[arg(long)]
     duplicates: bool,
-    /// With --duplicates: name the fields that hold them (one more walk over the file)
-    #[arg(long)]
+    #[arg(long, help = help("duplicate_strings", "holders"))]
     holders: bool,
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]

@@ -1,5 +1,6 @@
 //! `tenure threads`.
 
+use super::described::help;
 use super::target::{Dump, limit};
 use crate::Outcome;
 use crate::session::Session;
@@ -13,8 +14,7 @@ use heap_analysis::tables::threads::{ThreadOptions, threads};
 pub struct Args {
     #[command(flatten)]
     dump: Dump,
-    /// Locals to list per frame
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", help = help("threads", "locals"), default_value_t = 8)]
     locals: usize,
     /// Threads, groups of virtual threads, and thread-local variables to list, 0 for all [default: all, but 20 variables without --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]

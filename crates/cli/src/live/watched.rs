@@ -7,14 +7,14 @@ use crate::commands::cache::user_cache;
 use crate::session::Session;
 use agent_core::control::{Command, Switch};
 use anyhow::{Context, Result, bail};
-use heap_graph::{Mapping, Options};
+use heap_graph::Options;
 use jvm_observe::attach;
 use jvm_observe::files::JvmFiles;
 use jvm_observe::jvm::{self, Jvm};
 use live_session::Live;
 use live_session::dumps::opened::OpenDump;
 use live_session::recording::program::{Agent, Ask, Commands, Program, Recording, Snapshot};
-use server::explorer::Explorer;
+use server::explorer::{Explorer, Renaming};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ pub(crate) struct Watched {
     memory: Option<u64>,
     counters: Mutex<Option<File>>,
     /// How its heap dumps are opened, and the names of a mapping file for them.
-    opening: (Options, Option<Mapping>),
+    opening: (Options, Option<Renaming>),
     /// One command at a time: two that request the socket at once could make the JVM print its
     /// threads instead.
     turn: Mutex<()>,
@@ -72,7 +72,7 @@ impl Watched {
             ..session.options()
         };
         let watched = Watched {
-            opening: (options, session.mapping()?),
+            opening: (options, session.renaming()?),
             ..self
         };
         Ok(Live::watch(

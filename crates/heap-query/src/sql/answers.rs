@@ -42,7 +42,8 @@ const HISTOGRAM_BY: &str = "name:text id:object objects:int shallow:int retained
 const IMMEDIATE_DOMINATORS: &str = "class:text class_id:object dominators:int dominated:int \
                                     shallow:int dominated_shallow:int @set:text @skip:text";
 const MERGED_PATHS: &str = "depth:int object:object class:text field:text objects:int roots:text \
-                            retained:int targets:int targets_retained:int @set:text @exclude:text";
+                            retained:int targets:int targets_retained:int @set:text @exclude:text \
+                            @levels:int @top:int @max_paths:int";
 const PATHS: &str = "path:int position:int object:object class:text field:text retained:int \
                      @id:object @count:int @exclude:text";
 const DOMINATOR_GROUPS: &str =
@@ -217,6 +218,14 @@ fn cell_of(kind: Type, value: Option<&Json>) -> Cell {
 fn given<'s>(list: &str, scan: &'s Scan, name: &str) -> Option<&'s Operand> {
     let place = columns(list).iter().position(|c| c.name == name)?;
     scan.equal(place)
+}
+
+/// A number of things.
+fn given_count(list: &str, scan: &Scan, name: &str, default: usize) -> usize {
+    match given(list, scan, name) {
+        Some(Operand::Int(n)) => usize::try_from(*n).unwrap_or(0),
+        _ => default,
+    }
 }
 
 fn given_text<'s>(list: &str, scan: &'s Scan, name: &str) -> Option<&'s str> {
@@ -416,9 +425,9 @@ fn merged_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let mut nodes = Vec::new();
     for exclude in exclusions(given_text(MERGED_PATHS, scan, "exclude"))? {
         let options = MergedOptions {
-            max_paths: 1000,
-            depth: 24,
-            top: 20,
+            max_paths: given_count(MERGED_PATHS, scan, "max_paths", 1000).min(100_000),
+            depth: given_count(MERGED_PATHS, scan, "levels", 24).min(200),
+            top: given_count(MERGED_PATHS, scan, "top", 20).min(100),
             exclude,
             exact: EXACT_VISITS,
         };
@@ -438,10 +447,7 @@ fn path_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
     let Some(target) = target.filter(|o| env.heap.is_reachable(*o)) else {
         return none();
     };
-    let count = match given(PATHS, scan, "count") {
-        Some(Operand::Int(n)) => (*n).clamp(1, 100) as usize,
-        _ => 3,
-    };
+    let count = given_count(PATHS, scan, "count", 3).clamp(1, 100);
     referrers(env)?;
     let mut rows = Vec::new();
     for exclude in exclusions(given_text(PATHS, scan, "exclude"))? {

@@ -32,8 +32,36 @@ pub struct Parameter {
     pub kind: Kind,
     /// Its effect, in a sentence.
     pub help: &'static str,
-    /// The flag of the command; `None` if the command line has no such flag, empty for a positional argument.
-    pub flag: Option<&'static str>,
+    /// How the command takes it; `None` if the command has nothing of the kind.
+    pub flag: Option<Flag>,
+}
+
+/// How the command that gives the same answer as a view takes a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// An argument without a name.
+    Positional,
+    /// An option with the value; both have the same default.
+    Value(&'static str),
+    /// An option with the value; the command has another default, also in JSON, where it lists everything.
+    Always(&'static str),
+    /// An option without a value.
+    Switch(&'static str),
+    /// An option without a value that leaves out what `0` leaves out.
+    Off(&'static str),
+}
+
+impl Flag {
+    /// The option; `None` for an argument without a name.
+    pub fn option(self) -> Option<&'static str> {
+        match self {
+            Flag::Positional => None,
+            Flag::Value(option)
+            | Flag::Always(option)
+            | Flag::Switch(option)
+            | Flag::Off(option) => Some(option),
+        }
+    }
 }
 
 impl Parameter {
@@ -100,12 +128,7 @@ pub fn named(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name)
 }
 
-const fn of(
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    flag: Option<&'static str>,
-) -> Parameter {
+const fn of(name: &'static str, kind: Kind, help: &'static str, flag: Option<Flag>) -> Parameter {
     Parameter {
         name,
         kind,
@@ -126,41 +149,66 @@ const SORTS: Kind = Kind::One(&["retained", "shallow", "objects", "name"]);
 const EXCLUDED: &str = "References that do not count: none, all, or some of soft,weak,final,phantom; by default all, and none if \
     no path is left.";
 
-const BY: Parameter = of("by", GROUPS, "What to group by.", Some("--by"));
-const SORT: Parameter = of("sort", SORTS, "Order, largest first.", Some("--sort"));
+const BY: Parameter = of("by", GROUPS, "What to group by.", Some(Flag::Value("--by")));
+const SORT: Parameter = of(
+    "sort",
+    SORTS,
+    "Order, largest first.",
+    Some(Flag::Value("--sort")),
+);
 const FILTER: Parameter = of(
     "filter",
     Kind::Text,
     "A regular expression that names must match.",
-    Some("--filter"),
+    Some(Flag::Value("--filter")),
 );
-const ALL: Parameter = of(
-    "all",
+const fn all(option: &'static str) -> Parameter {
+    let help = "Include unreachable objects.";
+    of("all", Kind::Flag, help, Some(Flag::Switch(option)))
+}
+
+const ALL: Parameter = all("--all");
+/// Commands without an own option for unreachable objects know the global one.
+const UNREACHABLE: Parameter = all("--unreachable");
+const EMPTY: Parameter = of(
+    "empty",
     Kind::Flag,
-    "Include unreachable objects.",
-    Some("--all!"),
+    "Include groups without objects.",
+    Some(Flag::Switch("--empty")),
 );
-const SET: Parameter = of("set", Kind::Needed, SETS, Some(""));
-const PART: Parameter = of("set", Kind::Text, SETS, Some("--set"));
+const SET: Parameter = of("set", Kind::Needed, SETS, Some(Flag::Positional));
+const PART: Parameter = of("set", Kind::Text, SETS, Some(Flag::Value("--set")));
 const OFFSET: Parameter = of(
     "offset",
     Kind::Number(0, 0, MOST),
     "Rows to skip at the beginning.",
-    None,
+    Some(Flag::Value("--skip-rows")),
 );
 const ID: Parameter = of(
     "id",
     Kind::Needed,
     "An object id such as 0x7f001000.",
-    Some(""),
+    Some(Flag::Positional),
 );
-const EXCLUDE: Parameter = of("exclude", Kind::Text, EXCLUDED, Some("--exclude"));
+const EXCLUDE: Parameter = of(
+    "exclude",
+    Kind::Text,
+    EXCLUDED,
+    Some(Flag::Value("--exclude")),
+);
+const TEXT: Parameter = of("text", Kind::Needed, "The query.", Some(Flag::Positional));
+const LANG: Parameter = of(
+    "lang",
+    Kind::One(&["sql", "oql", "jhat"]),
+    "Its language; recognized by default.",
+    Some(Flag::Value("--lang")),
+);
 
-const fn limit(default: u64, flag: Option<&'static str>) -> Parameter {
+const fn limit(default: u64, flag: Option<Flag>) -> Parameter {
     of("limit", Kind::Number(0, default, MOST), "Rows.", flag)
 }
 
-const LIMIT: Option<&str> = Some("--limit");
+const LIMIT: Option<Flag> = Some(Flag::Always("--limit"));
 
 /// A view with the parameters of its command line.
 macro_rules! view {
@@ -194,13 +242,13 @@ pub const VIEWS: &[View] = &[
                 "threshold",
                 Kind::Percent(10),
                 "Percent of the heap above which something is a suspect.",
-                Some("--threshold")
+                Some(Flag::Value("--threshold"))
             ),
             of(
                 "deep",
                 Kind::Flag,
                 "Follow suspects that are many objects of one class to their common holder.",
-                Some("--deep!")
+                Some(Flag::Switch("--deep"))
             ),
         ]
     ),
@@ -213,16 +261,11 @@ pub const VIEWS: &[View] = &[
             BY,
             FILTER,
             SORT,
+            OFFSET,
             limit(100, LIMIT),
             ALL,
-            of(
-                "empty",
-                Kind::Flag,
-                "Include groups without objects.",
-                Some("--empty!")
-            ),
-            of("set", Kind::Text, SETS, None),
-            OFFSET,
+            EMPTY,
+            of("set", Kind::Text, SETS, Some(Flag::Positional)),
         ]
     ),
     view!(
@@ -233,11 +276,11 @@ pub const VIEWS: &[View] = &[
         [
             FILTER,
             of("by", GROUPS, "What to group by.", None),
-            of("sort", SORTS, "Order, largest first.", None),
-            limit(100, None),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
-            of("empty", Kind::Flag, "Include groups without objects.", None),
+            SORT,
             OFFSET,
+            limit(100, LIMIT),
+            ALL,
+            EMPTY,
         ]
     ),
     view!(
@@ -250,16 +293,11 @@ pub const VIEWS: &[View] = &[
             of(
                 "by",
                 GROUPS,
-                "Of a histogram of the set: what to group by.",
-                Some("--by")
+                "Groups in place of the objects: the histogram of the set, by this.",
+                Some(Flag::Value("--by"))
             ),
             SORT,
-            of(
-                "offset",
-                Kind::Number(0, 0, MOST),
-                "Rows to skip at the beginning.",
-                Some("--skip-rows")
-            ),
+            OFFSET,
             limit(100, LIMIT),
             ALL,
         ]
@@ -267,7 +305,7 @@ pub const VIEWS: &[View] = &[
     view!(
         "immediate_dominators",
         "Immediate dominators",
-        Some("objects --dominators"),
+        Some("objects --dominators --limit 0"),
         "The objects immediately above those of a set in the dominator tree, by class.",
         [
             SET,
@@ -275,9 +313,9 @@ pub const VIEWS: &[View] = &[
                 "skip",
                 Kind::Text,
                 "A regular expression: dominators of these classes are passed over.",
-                Some("--skip")
+                Some(Flag::Value("--skip"))
             ),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
+            ALL,
         ]
     ),
     view!(
@@ -292,16 +330,16 @@ pub const VIEWS: &[View] = &[
                 "depth",
                 Kind::Number(0, 24, 200),
                 "Levels of the tree.",
-                None
+                Some(Flag::Value("--depth"))
             ),
             of("top", Kind::Number(0, 5, 100), "Branches of a node.", LIMIT),
             of(
                 "max_paths",
                 Kind::Number(0, 1000, 100_000),
-                "Paths that are followed.",
-                None
+                "Objects of the set that are followed; of more, an even sample.",
+                Some(Flag::Always("--max-paths"))
             ),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
+            ALL,
         ]
     ),
     view!(
@@ -314,9 +352,14 @@ pub const VIEWS: &[View] = &[
                 "id",
                 Kind::Text,
                 "An object id; the top of the tree without it.",
-                Some("")
+                Some(Flag::Positional)
             ),
-            of("depth", Kind::Number(0, 1, 64), "Levels.", Some("--depth")),
+            of(
+                "depth",
+                Kind::Number(0, 1, 64),
+                "Levels.",
+                Some(Flag::Always("--depth"))
+            ),
             limit(100, LIMIT),
         ]
     ),
@@ -330,9 +373,9 @@ pub const VIEWS: &[View] = &[
                 "by",
                 Kind::One(&["class", "package", "loader"]),
                 "What to group the top of the tree by.",
-                Some("--by")
+                Some(Flag::Always("--by"))
             ),
-            limit(100, None)
+            limit(100, LIMIT)
         ]
     ),
     view!(
@@ -355,7 +398,7 @@ pub const VIEWS: &[View] = &[
         "Biggest consumers",
         Some("top"),
         "The largest objects, classes, packages and loaders by retained size.",
-        [limit(20, None)]
+        [limit(20, LIMIT)]
     ),
     view!(
         "object",
@@ -364,12 +407,12 @@ pub const VIEWS: &[View] = &[
         "The fields or elements of an object, what refers to it, what dominates it, and what it keeps alive.",
         [
             ID,
-            limit(100, None),
+            limit(100, LIMIT),
             of(
                 "inbound",
                 Kind::One(&["1", "0"]),
                 "0 leaves out what refers to it.",
-                None
+                Some(Flag::Off("--no-inbound"))
             ),
         ]
     ),
@@ -387,7 +430,7 @@ pub const VIEWS: &[View] = &[
         "The shortest paths from GC roots to an object: why it is not collected.",
         [
             ID,
-            of("count", Kind::Number(1, 3, 100), "Paths.", Some("-n")),
+            of("count", Kind::Number(1, 3, 100), "Paths.", LIMIT),
             EXCLUDE,
         ]
     ),
@@ -397,8 +440,13 @@ pub const VIEWS: &[View] = &[
         Some("roots"),
         "The GC roots by kind, with what they retain.",
         [
-            of("kind", Kind::Text, "Only roots of this kind.", None),
-            limit(20, None),
+            of(
+                "kind",
+                Kind::Text,
+                "Only roots of this kind, such as JNI_GLOBAL.",
+                Some(Flag::Value("--kind"))
+            ),
+            limit(20, LIMIT),
         ]
     ),
     view!(
@@ -407,12 +455,12 @@ pub const VIEWS: &[View] = &[
         Some("threads"),
         "The threads with their states, stacks, and the objects that their local variables hold.",
         [
-            limit(1000, None),
+            limit(1000, LIMIT),
             of(
                 "locals",
                 Kind::Number(0, 20, MOST),
-                "Local variables of a thread.",
-                None
+                "Local variables of a frame.",
+                Some(Flag::Always("--locals"))
             ),
         ]
     ),
@@ -426,11 +474,11 @@ pub const VIEWS: &[View] = &[
                 "find",
                 Kind::Needed,
                 "A regular expression.",
-                Some("--find")
+                Some(Flag::Value("--find"))
             ),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
+            UNREACHABLE,
             PART,
-            limit(100, None),
+            limit(100, LIMIT),
         ]
     ),
     view!(
@@ -443,10 +491,10 @@ pub const VIEWS: &[View] = &[
             of(
                 "holders",
                 Kind::Flag,
-                "Add the fields that hold them.",
-                None
+                "Add the fields that hold them (one more pass over the file).",
+                Some(Flag::Switch("--holders"))
             ),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
+            UNREACHABLE,
             PART,
         ]
     ),
@@ -455,29 +503,21 @@ pub const VIEWS: &[View] = &[
         "Collections",
         Some("collections"),
         "Collections by class: how many, how full, and what they could save.",
-        [
-            limit(100, LIMIT),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
-            PART,
-        ]
+        [limit(100, LIMIT), UNREACHABLE, PART,]
     ),
     view!(
         "waste",
         "Waste",
         Some("waste"),
         "What could be smaller without a change of what the program does: equal strings and arrays, empty and sparse collections, boxed numbers, unused capacity.",
-        [
-            limit(20, LIMIT),
-            of("all", Kind::Flag, "Include unreachable objects.", None),
-            PART,
-        ]
+        [limit(20, LIMIT), UNREACHABLE, PART,]
     ),
     view!(
         "loaders",
         "Class loaders",
         Some("loaders"),
         "The class loaders with their classes and objects.",
-        [limit(1000, None)]
+        [limit(1000, LIMIT)]
     ),
     view!(
         "properties",
@@ -491,20 +531,20 @@ pub const VIEWS: &[View] = &[
         "Unreachable objects",
         Some("unreachable"),
         "Objects that no GC root reaches, by class.",
-        [limit(1000, None)]
+        [limit(1000, LIMIT)]
     ),
     view!(
         "compare",
         "What changed",
-        None,
+        Some("diff"),
         "Classes and dominators that grew since another dump of the program; of a live page, the dump before.",
         [
-            limit(100, None),
+            limit(100, LIMIT),
             of(
                 "threshold",
                 Kind::Percent(1),
                 "Percent of the first heap that a place must have grown or shrunk by.",
-                None
+                Some(Flag::Value("--threshold"))
             ),
         ]
     ),
@@ -543,36 +583,23 @@ pub const VIEWS: &[View] = &[
         Some("query"),
         "Any question, read only: SQL of SQLite, OQL of Eclipse MAT, or OQL of jhat. It ends when the client closes the connection.",
         [
-            of("text", Kind::Needed, "The query.", Some("")),
-            of(
-                "lang",
-                Kind::One(&["sql", "oql", "jhat"]),
-                "Its language; recognized by default.",
-                Some("--lang")
-            ),
+            TEXT,
+            LANG,
             limit(1000, LIMIT),
             of(
                 "seconds",
                 Kind::Number(1, 60, 3600),
                 "Time after which the rows found until then are the answer.",
-                None
+                Some(Flag::Always("--timeout"))
             ),
         ]
     ),
     view!(
         "query_plan",
         "Plan of a query",
-        None,
+        Some("query --explain"),
         "How a query is answered.",
-        [
-            of("text", Kind::Needed, "The query.", None),
-            of(
-                "lang",
-                Kind::One(&["sql", "oql", "jhat"]),
-                "Its language; recognized by default.",
-                None
-            ),
-        ]
+        [TEXT, LANG]
     ),
     view!(
         "query_tables",

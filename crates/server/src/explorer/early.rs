@@ -18,6 +18,9 @@ type Early = fn(&Asked<'_>, &Params) -> Result<Option<Written>, Fault>;
 /// The early answers of each view, soonest first: `None` when the whole answer is as quick.
 pub(super) const FIRST: &[(&str, Early)] = &[
     ("objects", |e, p| {
+        if p.get("by").is_some() {
+            return early_histogram(e, p);
+        }
         let Some((heap, spec, set)) = some_chosen(e, p)? else {
             return Ok(None);
         };
@@ -34,13 +37,7 @@ pub(super) const FIRST: &[(&str, Early)] = &[
         let answer = members::immediate_dominators(heap, spec.to_string(), &set, skip.as_ref());
         say(heap, Form::Json, &answer).map(Some)
     }),
-    ("histogram", |e, p| {
-        let Some((heap, _, set)) = some_chosen(e, p)? else {
-            return Ok(None);
-        };
-        let counts = members::counts_of(heap, &set, &histogram_options(p)?);
-        say(heap, Form::Json, &counts).map(Some)
-    }),
+    ("histogram", early_histogram),
     ("histogram", |e, p| {
         if p.get("set").is_none() {
             return Ok(None);
@@ -77,6 +74,14 @@ const MORE_STRINGS: usize = 40_000;
 /// Paths that are followed before all others are, and objects that are examined for them.
 const FIRST_PATHS: usize = 10;
 const FIRST_VISITS: usize = 2_000;
+
+fn early_histogram(e: &Asked<'_>, params: &Params) -> Result<Option<Written>, Fault> {
+    let Some((heap, _, set)) = some_chosen(e, params)? else {
+        return Ok(None);
+    };
+    let counts = members::counts_of(heap, &set, &histogram_options(params)?);
+    say(heap, Form::Json, &counts).map(Some)
+}
 
 fn first_strings(e: &Asked<'_>, params: &Params, most: usize) -> Result<Option<Written>, Fault> {
     let heap = e.heap()?;

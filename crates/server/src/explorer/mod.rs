@@ -26,5 +26,5 @@ pub mod state;
 mod views;
 
 pub use routes::router;
-pub use state::Explorer;
+pub use state::{Explorer, Renaming};
 pub use views::names as view_names;

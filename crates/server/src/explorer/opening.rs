@@ -5,10 +5,10 @@ use super::history::History;
 use super::later::Later;
 use super::notes::Notes;
 use super::recent::Recent;
-use super::state::{Explorer, State, file_name};
+use super::state::{Explorer, Renaming, State, file_name};
 use super::{describe, prepared, query, views};
 use crate::reply::{Form, Written};
-use heap_graph::{Control, Heap, HeapError, Mapping, ObjIdx, Options, Progress};
+use heap_graph::{Control, Heap, HeapError, ObjIdx, Options, Progress};
 use requests::Params;
 use requests::{Fault, Stage};
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Explorer {
     }
 
     /// As [`open`](Self::open), with the names of a mapping file in place of those in the dump.
-    pub fn open_renamed(path: &Path, options: Options, mapping: Option<Mapping>) -> Arc<Explorer> {
+    pub fn open_renamed(path: &Path, options: Options, mapping: Option<Renaming>) -> Arc<Explorer> {
         let state = State {
             schema: "tenure.state/1",
             file: file_name(path),
@@ -83,8 +83,8 @@ impl Explorer {
     fn work(self: &Arc<Self>) {
         match self.open_heap() {
             Ok(mut heap) => {
-                if let Some(mapping) = &self.mapping {
-                    heap.rename(mapping);
+                if let Some(renaming) = &self.mapping {
+                    heap.rename(&renaming.mapping);
                 }
                 let damaged = heap.summary().diagnostics.any_damage();
                 let android = !heap.summary().heaps.is_empty();
@@ -137,7 +137,10 @@ impl Explorer {
         // A fault shows in the opening as well, and is reported there.
         if let Ok(mut quick) = heap_graph::quick_histogram(&self.path, &self.options, &control) {
             for row in &mut quick.rows {
-                let renamed = self.mapping.as_ref().and_then(|m| m.class(&row.name));
+                let renamed = self
+                    .mapping
+                    .as_ref()
+                    .and_then(|it| it.mapping.class(&row.name));
                 row.name = renamed.unwrap_or_else(|| std::mem::take(&mut row.name));
             }
             let _ = self.quick.set(quick);

@@ -96,9 +96,8 @@ async fn as_command(
     Path(view): Path<String>,
     Query(asked): Asked,
 ) -> Result<Response, Refused> {
-    let file = explorer.path().to_string_lossy().into_owned();
-    let base = explorer.base().map(|path| path.to_string_lossy());
-    let answer = command::of(&file, base.as_deref(), &view, &Params::new(asked))?;
+    let origin = command::Origin::of(&explorer);
+    let answer = command::of(&origin, &view, &Params::new(asked))?;
     Ok(typed("application/json", json_bytes(&answer)))
 }
 

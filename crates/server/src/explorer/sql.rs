@@ -27,10 +27,7 @@ pub(super) fn of(view: &str, p: &Params) -> Vec<ShownQuery> {
         ],
         "leaks" => one("Suspects", &leaks(p)),
         "histogram" => one("Rows", &histogram(p)),
-        "quick_histogram" => one(
-            "Rows",
-            "select name, objects, shallow from classes where objects > 0 order by shallow desc, name",
-        ),
+        "quick_histogram" => one("Rows", &quick_histogram(p)),
         "objects" => one("Objects", &objects(p)),
         "immediate_dominators" => one(
             "By class",
@@ -43,8 +40,13 @@ pub(super) fn of(view: &str, p: &Params) -> Vec<ShownQuery> {
         "merged_paths" => one(
             "Paths from roots",
             &format!(
-                "select depth, object, class, field, objects, targets, targets_retained\nfrom merged_paths({})",
-                arguments(&[get(p, "set"), get(p, "exclude")])
+                "select depth, object, class, field, objects, targets, targets_retained\n\
+                 from merged_paths({}, {}, {}, {}, {})",
+                get(p, "set"),
+                get(p, "exclude"),
+                number(p, "depth", 24),
+                number(p, "top", 5),
+                number(p, "max_paths", 1000)
             ),
         ),
         "dominators" => one("Objects", &dominators(p)),
@@ -88,7 +90,7 @@ pub(super) fn of(view: &str, p: &Params) -> Vec<ShownQuery> {
             &format!(
                 "select path, position, object, class, field, retained from paths({}, {}{})",
                 quoted(p.get("id").unwrap_or_default()),
-                p.number("count", 3).unwrap_or(3),
+                number(p, "count", 3),
                 p.get("exclude")
                     .map_or(String::new(), |e| format!(", {}", quoted(e)))
             ),
@@ -229,6 +231,10 @@ fn get(p: &Params, name: &str) -> String {
     quoted(p.get(name).unwrap_or_default())
 }
 
+fn number(p: &Params, name: &str, default: usize) -> usize {
+    p.number(name, default).unwrap_or(default)
+}
+
 fn limit(p: &Params, default: usize) -> usize {
     p.limit(default).unwrap_or(default)
 }
@@ -276,17 +282,7 @@ fn histogram(p: &Params) -> String {
     let all = if p.flag("all") { "1" } else { "''" };
     let by = quoted(p.get("by").unwrap_or("class"));
     let arguments = arguments(&[by, get(p, "set"), all.to_owned()]);
-    let mut wanted = Vec::new();
-    if !p.flag("empty") {
-        wanted.push("objects > 0".to_owned());
-    }
-    if let Some(filter) = p.get("filter") {
-        wanted.push(format!("name regexp {}", quoted(filter)));
-    }
-    let filter = match wanted.is_empty() {
-        true => String::new(),
-        false => format!("where {}\n", wanted.join(" and ")),
-    };
+    let filter = filter_of_groups(p);
     let order = match p.get("sort") {
         Some("shallow") => "shallow desc, name",
         Some("objects") => "objects desc, name",
@@ -298,6 +294,32 @@ fn histogram(p: &Params) -> String {
          {filter}order by {order} {}",
         page(p)
     )
+}
+
+/// The first pass counts all objects by class and knows no retained sizes.
+fn quick_histogram(p: &Params) -> String {
+    let order = match p.get("sort") {
+        Some("objects") => "objects desc, name",
+        Some("name") => "name",
+        _ => "shallow desc, name",
+    };
+    let (filter, page) = (filter_of_groups(p), page(p));
+    format!("select name, objects, shallow from classes\n{filter}order by {order} {page}")
+}
+
+/// The condition for rows of a histogram.
+fn filter_of_groups(p: &Params) -> String {
+    let mut wanted = Vec::new();
+    if !p.flag("empty") {
+        wanted.push("objects > 0".to_owned());
+    }
+    if let Some(filter) = p.get("filter") {
+        wanted.push(format!("name regexp {}", quoted(filter)));
+    }
+    match wanted.is_empty() {
+        true => String::new(),
+        false => format!("where {}\n", wanted.join(" and ")),
+    }
 }
 
 fn objects(p: &Params) -> String {

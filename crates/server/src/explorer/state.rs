@@ -55,11 +55,20 @@ pub(super) struct Chosen {
 /// Which set: its text, and whether unreachable objects count.
 pub(super) type SetKey = (String, bool);
 
+/// The names that ProGuard or R8 changed.
+#[derive(Clone, Debug)]
+pub struct Renaming {
+    /// The mapping file.
+    pub file: PathBuf,
+    /// Its contents.
+    pub mapping: Mapping,
+}
+
 /// An opened dump, or one that is being opened.
 pub struct Explorer {
     pub(super) path: PathBuf,
     pub(super) options: Options,
-    pub(super) mapping: Option<Mapping>,
+    pub(super) mapping: Option<Renaming>,
     pub(super) cancel: AtomicBool,
     pub(super) state: watch::Sender<State>,
     pub(super) heap: OnceLock<Arc<Heap>>,
@@ -128,8 +137,8 @@ impl Explorer {
             cancel: &self.cancel,
         };
         let mut heap = Heap::open(base, &self.options, &control)?;
-        if let Some(mapping) = &self.mapping {
-            heap.rename(mapping);
+        if let Some(renaming) = &self.mapping {
+            heap.rename(&renaming.mapping);
         }
         let heap = Arc::new(heap);
         *opened = Some(Arc::clone(&heap));

@@ -520,6 +520,9 @@ fn scope(e: &Asked<'_>, heap: &Heap, params: &Params) -> Result<Scope, Fault> {
 }
 
 fn objects_view(e: &Asked<'_>, params: &Params, form: Form) -> Result<Written, Fault> {
+    if params.get("by").is_some() {
+        return histogram_view(e, params, form);
+    }
     let heap = e.heap()?;
     let (spec, set) = chosen(e, heap, params)?;
     let options = page_options(params)?;

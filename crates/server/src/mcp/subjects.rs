@@ -1,8 +1,8 @@
 //! The subjects that tools can name: dumps, profiles, and a running program with the dumps that are taken of it.
 
-use crate::explorer::Explorer;
+use crate::explorer::{Explorer, Renaming};
 use crate::live::explorer_of;
-use heap_graph::{Mapping, Options};
+use heap_graph::Options;
 use hprof::source::{Source, Unpack};
 use live_session::Live;
 use profile::Profile;
@@ -59,7 +59,7 @@ impl Subjects {
     pub fn open(
         (dumps, profiles): (&[PathBuf], &[PathBuf]),
         options: &Options,
-        mapping: Option<&Mapping>,
+        mapping: Option<&Renaming>,
         program: Option<Arc<Live>>,
     ) -> Subjects {
         let dump = |path: &PathBuf| Dump {

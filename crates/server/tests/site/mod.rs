@@ -20,22 +20,30 @@ pub(crate) struct Site {
 impl Site {
     /// Serves; the dump is read.
     pub(crate) fn new() -> Site {
+        Site::with(Options::default())
+    }
+
+    /// Serves the dump, read with other options.
+    pub(crate) fn with(options: Options) -> Site {
         let folder = tempfile::tempdir().unwrap();
         let packed = testkit::corpus::workspace().join("demo/leak-small.hprof.gz");
         let file = folder.path().join("leak.hprof");
         std::fs::write(&file, testkit::corpus::unpacked(&packed)).unwrap();
-        Site::of(folder)
+        Site::of(folder, options)
     }
 
     /// Serves the dump again; its index is there.
     pub(crate) fn again(mut self) -> Site {
         let empty = tempfile::tempdir().unwrap();
-        Site::of(std::mem::replace(&mut self.folder, empty))
+        Site::of(
+            std::mem::replace(&mut self.folder, empty),
+            Options::default(),
+        )
     }
 
-    fn of(folder: tempfile::TempDir) -> Site {
+    fn of(folder: tempfile::TempDir, options: Options) -> Site {
         let file = folder.path().join("leak.hprof");
-        let explorer = Explorer::open(&file, Options::default());
+        let explorer = Explorer::open(&file, options);
         let running = start(router(Arc::clone(&explorer)), &Config::default()).unwrap();
         let state = explorer.state();
         testkit::until(|| {
