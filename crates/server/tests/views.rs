@@ -193,6 +193,7 @@ fn a_set_by_group_is_its_histogram() {
 }
 
 #[test]
+<<<<<<< HEAD
 fn thread_local_variables_that_are_left_out_are_counted() {
     let site = Site::new();
     let all = site.get("api/v1/threads");
@@ -206,6 +207,8 @@ fn thread_local_variables_that_are_left_out_are_counted() {
 }
 
 #[test]
+=======
+>>>>>>> h6
 fn the_command_of_a_view_has_the_options_of_the_explorer() {
     let options = Options {
         strength: Strength::Strong,
