@@ -193,22 +193,6 @@ fn a_set_by_group_is_its_histogram() {
 }
 
 #[test]
-<<<<<<< HEAD
-fn thread_local_variables_that_are_left_out_are_counted() {
-    let site = Site::new();
-    let all = site.get("api/v1/threads");
-    let none = site.get("api/v1/threads?limit=0");
-    let count = all["thread_locals"].as_array().map(Vec::len);
-    assert!(count > Some(0), "{all}");
-    assert_eq!(
-        none["thread_locals_omitted"].as_u64(),
-        count.map(|count| count as u64)
-    );
-}
-
-#[test]
-=======
->>>>>>> h6
 fn the_command_of_a_view_has_the_options_of_the_explorer() {
     let options = Options {
         strength: Strength::Strong,

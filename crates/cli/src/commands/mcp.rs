@@ -45,24 +45,12 @@ impl Args {
             }
             refuse_missing(file)?;
         }
-<<<<<<< HEAD
         let opening = (session.options(), session.renaming()?);
         #[cfg(target_os = "linux")]
         if let Some(live) = self.program.watch(session)? {
             let served = self.serve(opening, Some(Arc::clone(&live)));
             crate::live::assistant::end(&live);
             return served;
-=======
-        let (options, mapping) = (session.options(), session.renaming()?);
-        let program = self.program(session)?;
-        let files = (&self.files[..], &self.profile[..]);
-        let subjects = Subjects::open(files, &options, mapping.as_ref(), program.clone());
-        let served = server::mcp::serve(subjects, io::stdin().lock(), io::stdout());
-        if let Some(live) = program {
-            let has_ended = live.status().borrow().ended;
-            leave(&live, has_ended);
-            live.close();
->>>>>>> h6
         }
         self.serve(opening, None)
     }

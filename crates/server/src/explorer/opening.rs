@@ -6,7 +6,7 @@ use super::later::Later;
 use super::notes::Notes;
 use super::recent::Recent;
 use super::state::{Explorer, Renaming, State, file_name};
-use super::{describe, prepared, query, views};
+use super::{asking, describe, prepared, query};
 use crate::reply::{Form, Written};
 use heap_graph::{Control, Heap, HeapError, ObjIdx, Options, Progress};
 use requests::Params;
@@ -71,8 +71,8 @@ impl Explorer {
         }
         let answer = match query::answer(self, view, params, form, Arc::clone(&cancel)) {
             Some(answer) => answer.map(Arc::new),
-            None if form == Form::Json && params.flag("soon") => views::soon(self, view, params),
-            None => views::answer(self, view, params, form, &cancel),
+            None if form == Form::Json && params.flag("soon") => asking::soon(self, view, params),
+            None => asking::answer(self, view, params, form, &cancel),
         };
         if let Some(heap) = self.heap.get() {
             heap.check().map_err(|e| Fault::failed(e.to_string()))?;
@@ -174,15 +174,15 @@ impl Explorer {
             state.stage = Stage::Ready;
             state.phase = Some("first answers");
             state.done = 0;
-            state.total = views::PREPARED.len() as u64;
+            state.total = asking::PREPARED.len() as u64;
         });
         let kept = self.mapping.is_none() && prepared::recall(self, heap);
-        for (n, (view, query)) in views::PREPARED.iter().enumerate() {
+        for (n, (view, query)) in asking::PREPARED.iter().enumerate() {
             if self.cancel.load(Ordering::Relaxed) {
                 return;
             }
             // What fails here fails again, and is reported, when it is requested.
-            let _ = views::answer(self, view, &Params::parse(query), Form::Json, &self.cancel);
+            let _ = asking::answer(self, view, &Params::parse(query), Form::Json, &self.cancel);
             self.state.send_modify(|state| state.done = n as u64 + 1);
         }
         if self.mapping.is_none() && !kept {

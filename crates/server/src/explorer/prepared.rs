@@ -1,7 +1,7 @@
 //! The first answers of the explorer, saved beside the index for the next time that the dump is opened.
 
+use super::asking;
 use super::state::Explorer;
-use super::views;
 use crate::kept::{Kept, KeptAnswers};
 use crate::reply::{Form, Written};
 use heap_graph::Heap;
@@ -32,7 +32,7 @@ pub(super) fn keep(explorer: &Explorer, heap: &Heap) {
     let Some(answers) = KeptAnswers::of(heap, KIND) else {
         return;
     };
-    let all = views::prepared_questions(explorer).filter_map(|question| {
+    let all = asking::prepared_questions(explorer).filter_map(|question| {
         let answer = explorer.answers.find(&question)?;
         let answer = String::from_utf8(answer.bytes.clone()).ok()?;
         Some(Kept { question, answer })
