@@ -51,7 +51,7 @@ struct NumbersInner {
     /// Sites in constructors that make objects of their own class: descriptors of the constructors.
     own: FxHashMap<i64, Box<[u8]>>,
     refused: Refused,
-    /// All names that were ever in `refused`.
+    /// The first names that were ever in `refused`, at most [`MOST_REFUSED`].
     ever_refused: FxHashSet<String>,
 }
 
@@ -66,6 +66,8 @@ pub(crate) struct Refused {
 
 /// How many are named between two reports.
 const NAMED: usize = 16;
+/// Names of refused classes and methods that are remembered. Others count each time that they are refused.
+const MOST_REFUSED: usize = 4096;
 
 impl Numbers {
     fn lock(&self) -> MutexGuard<'_, NumbersInner> {
@@ -96,7 +98,11 @@ impl Numbers {
     /// Records that a class or method cannot be instrumented, and why; it is reported once.
     pub(crate) fn refuse(&self, what: &str, why: &str) {
         let mut inner = self.lock();
-        if inner.ever_refused.insert(what.to_owned()) {
+        let is_new = match inner.ever_refused.len() < MOST_REFUSED {
+            true => inner.ever_refused.insert(what.to_owned()),
+            false => !inner.ever_refused.contains(what),
+        };
+        if is_new {
             inner.refused.count += 1;
             if inner.refused.named.len() < NAMED {
                 inner.refused.named.push(format!("{what}: {why}"));
@@ -159,6 +165,11 @@ impl Numbers {
         })
     }
 
+    /// Forgets the call sites of a class that was unloaded.
+    pub(crate) fn forget_class(&self, class: ClassId) {
+        self.lock().sites_of.remove(&class);
+    }
+
     /// Remembers the call sites that a class has now.
     pub(crate) fn keep_sites(&self, class: ClassId, sites: Sites) {
         self.lock().sites_of.insert(class, sites);
@@ -210,6 +221,23 @@ mod tests {
             [0, 1000, 1005],
             "the oldest site of a context stays distinct"
         );
+    }
+
+    #[test]
+    fn names_of_refused_classes_have_a_bound_and_sites_go_with_their_class() {
+        let numbers = Numbers::default();
+        for n in 0..2 * MOST_REFUSED {
+            numbers.refuse(&format!("C{n}"), "too long");
+        }
+        numbers.refuse("C0", "too long");
+        let refused = numbers.take_refused();
+        assert_eq!(refused.count, 2 * MOST_REFUSED as u64);
+        assert_eq!(refused.named.len(), NAMED);
+        assert_eq!(numbers.lock().ever_refused.len(), MOST_REFUSED);
+        let sites = numbers.sites_of(None, 100);
+        numbers.keep_sites(ClassId(7), sites);
+        numbers.forget_class(ClassId(7));
+        assert!(numbers.lock().sites_of.is_empty());
     }
 
     #[test]

@@ -493,6 +493,7 @@ impl HotSpot {
                     gone += 1;
                     let is_named = state.forget_class(class);
                     drop(state);
+                    self.numbers.forget_class(class);
                     sink(&Event::ClassUnloaded { class, is_named });
                 }
                 Pending::Trace(id) => {
