@@ -16,6 +16,7 @@ use live_session::recording::measure::What;
 use profile::Profile;
 use report::profile::otlp;
 use report::profile::pprof::write;
+use report::units::plural;
 use requests::Params;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -212,7 +213,7 @@ impl PushArgs {
             };
             from_ms = to_ms;
             match queue.try_send(measured) {
-                Ok(()) => dropped = 0,
+                Ok(()) => report_dropped(std::mem::take(&mut dropped)),
                 Err(TrySendError::Full(_)) => {
                     if dropped == 0 {
                         note(
@@ -221,9 +222,10 @@ impl PushArgs {
                     }
                     dropped += 1;
                 }
-                Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Disconnected(_)) => break,
             }
         }
+        report_dropped(dropped);
     }
 
     fn send_all(&self, server: &Server, waiting: &Receiver<Measured>, state: &State) {
@@ -368,6 +370,16 @@ fn attributes(name: &str) -> Vec<(String, String)> {
         .chain(labels)
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
+}
+
+/// Says how many profiles were dropped before the server took one again.
+fn report_dropped(count: u64) {
+    if count > 0 {
+        let profiles = plural(count, "profile was", "profiles were");
+        note(&format!(
+            "{profiles} dropped, because the server was too slow"
+        ));
+    }
 }
 
 #[cfg(test)]

@@ -591,6 +591,21 @@ fn fill(info: &mut ClassInfo, dump: &ClassDump<'_>, symbols: &Symbols<'_>) {
         .collect();
 }
 
+/// The references in the record of a class that count in a layout model. That to `java.lang.Class` is not in the record.
+pub(crate) fn class_references<'d>(
+    dump: &'d ClassDump<'_>,
+    model: LayoutModel,
+) -> impl Iterator<Item = ObjectId> + 'd {
+    let is_mat = model == LayoutModel::Mat;
+    let beside = [dump.signers, dump.domain].into_iter();
+    let constants = dump.constants().filter_map(|(_, value)| value.as_id());
+    let found = [dump.super_class, dump.loader].into_iter();
+    let found = found.chain(beside.filter(move |_| !is_mat));
+    let found = found.chain(dump.statics().filter_map(|(_, value)| value.as_id()));
+    let found = found.chain(constants.filter(move |_| !is_mat));
+    found.filter(|id| !id.is_null())
+}
+
 /// A value widened to 64 bits: integers sign-extended, floats as raw bits.
 pub(crate) fn value_bits(value: &Value<'_>) -> u64 {
     let unsigned = value.bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));

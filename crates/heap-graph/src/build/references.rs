@@ -1,7 +1,7 @@
 //! The second pass writes the references of every object as a row of dense numbers.
 
 use super::cell::Cell;
-use super::classes::ClassTable;
+use super::classes::{ClassTable, class_references};
 use super::facts::{LARGE, Run, SharedObjectFacts};
 use super::objects::is_repetition;
 use super::units::UnitVisitor;
@@ -279,7 +279,6 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
     fn class(&mut self, at: FileOffset, dump: &ClassDump<'_>) {
         let shared = self.shared;
         let plain = shared.rules.model == LayoutModel::Plain;
-        let mat = shared.rules.model == LayoutModel::Mat;
         // In the plain model a class object has no edge to java.lang.Class.
         let object = Waiting {
             class: shared.classes.class_class,
@@ -290,20 +289,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
         if !self.source(at, dump.id.0, object) {
             return;
         }
-        self.push(dump.super_class.0);
-        self.push(dump.loader.0);
-        if !mat {
-            self.push(dump.signers.0);
-            self.push(dump.domain.0);
-        }
-        for (_, value) in dump.statics() {
-            self.push(value.as_id().map_or(0, |id| id.0));
-        }
-        if !mat {
-            for (_, value) in dump.constants() {
-                self.push(value.as_id().map_or(0, |id| id.0));
-            }
-        }
+        class_references(dump, shared.rules.model).for_each(|id| self.push(id.0));
     }
 
     #[inline(always)]

@@ -1,11 +1,12 @@
 //! The pass behind "who refers": every reference as a pair of target and source.
 
+use crate::build::classes::class_references;
 use crate::build::objects::is_repetition;
 use crate::build::pairs::Pairs;
 use crate::build::units::{Input, UnitVisitor, run_pass, units_of};
 use crate::index::Tag;
 use crate::raw::Budget;
-use crate::{ClassIdx, Control, Heap, HeapError, LayoutModel, ObjIdx};
+use crate::{ClassIdx, Control, Heap, HeapError, ObjIdx};
 use hprof::{BasicType, ClassDump, FileOffset, HeapVisitor, Instance, ObjectArray, read_id};
 use rustc_hash::FxHashMap;
 use std::io;
@@ -64,19 +65,8 @@ impl HeapVisitor for InboundPass<'_> {
         let Some(source) = self.source(at, class.id) else {
             return;
         };
-        for id in [class.super_class, class.loader] {
-            self.add(source, id.0);
-        }
-        for id in class.statics().filter_map(|(_, v)| v.as_id()) {
-            self.add(source, id.0);
-        }
-        if self.heap.summary().layout.model == LayoutModel::Mat {
-            return;
-        }
-        let constants = class.constants().filter_map(|(_, v)| v.as_id());
-        for id in constants.chain([class.signers, class.domain]) {
-            self.add(source, id.0);
-        }
+        let model = self.heap.summary().layout.model;
+        class_references(class, model).for_each(|id| self.add(source, id.0));
     }
 
     fn instance(&mut self, at: FileOffset, instance: Instance<'_>) {
