@@ -76,6 +76,8 @@ const HELP: &str = "the help goes on with the options that are new";
 const LOG: &str = "logflags=4 made the original parse its own dump into a file";
 const TITLES: &str = "section 1: both costs stood twice under one title";
 const SLOW_CLOCK: &str = "the profile says how often this system interrupts a thread";
+const NOT_WALKED: &str =
+    "docs/reference/agent.md: samples whose stack the VM cannot walk are counted in a NOTE";
 const CUT: &str = "the profile says what the sites have that it leaves out as the original does";
 
 /// Case (a `*` at its end stands for anything), a piece of the difference, reason.
@@ -169,7 +171,12 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("*", "calls of java.lang.ClassLoader.", CLASS_LOADING),
     ("*", ".<clinit>()V by ", CLASS_LOADING),
     ("*", "NOTE: the sites that are left out have ", CUT),
-    ("cpu-samples-i1", "NOTE: CPU samples: one for ", SLOW_CLOCK),
+    (
+        "cpu-samples-i1",
+        "NOTE: CPU samples: one stack for ",
+        SLOW_CLOCK,
+    ),
+    ("*", " lost: Java frames of samples", NOT_WALKED),
     (
         "*",
         " 1 lost: allocations at stacks that have one number",

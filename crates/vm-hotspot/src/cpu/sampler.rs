@@ -334,7 +334,7 @@ impl Sampler {
                     }
                     Missing::Pause => (GC_PAUSE, "Java frames of samples: taken in a GC pause"),
                 };
-                *state.lost.entry(what).or_default() += 1;
+                *state.lost.entry(what).or_default() += of.count();
                 name.to_owned()
             });
             match java.is_empty() {
@@ -347,9 +347,7 @@ impl Sampler {
             let trace = trace_of(hotspot, &mut state, thread, rows);
             match of {
                 Of::Wall(elapsed) => state.add_wall(trace, elapsed),
-                Of::Cpu(intervals) | Of::OtherCpu(intervals) => {
-                    state.add_samples(thread, trace, intervals.into());
-                }
+                Of::Cpu(_) | Of::OtherCpu(_) => state.add_samples(thread, trace, of.count()),
             }
         }
         if let Some(wall) = &self.wall {

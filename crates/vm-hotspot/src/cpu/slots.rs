@@ -45,6 +45,14 @@ pub(super) enum Of {
 }
 
 impl Of {
+    /// How many samples of the output it is.
+    pub(super) fn count(self) -> u64 {
+        match self {
+            Of::Cpu(intervals) | Of::OtherCpu(intervals) => intervals.into(),
+            Of::Wall(_) => 1,
+        }
+    }
+
     /// A CPU sample with so many intervals more.
     pub(super) fn and(self, intervals: u32) -> Of {
         match self {
