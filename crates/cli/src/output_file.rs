@@ -280,7 +280,7 @@ impl Write for OutputFile {
 
 /// The error of a write. Text whose reader has seen enough (`| head`) is no failure; a file that its reader did not get
 /// whole is one.
-fn of_reader(error: io::Error) -> io::Error {
+pub(crate) fn of_reader(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe => io::Error::other("its reader ended before it was whole"),
         _ => error,

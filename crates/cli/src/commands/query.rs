@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
     /// Limit for the bytes of temporary files [default: 8G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_temporary: Option<u64>,
     /// Explain the plan instead of running the query
     #[arg(long)]

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
 use crate::output::note;
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, of_reader};
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -137,8 +137,8 @@ impl Args {
         }
         if is_stdout {
             let mut stdout = crate::output::stdout();
-            std::io::copy(&mut File::open(out.file.part()?)?, &mut stdout)?;
-            stdout.flush()?;
+            let copied = std::io::copy(&mut File::open(out.file.part()?)?, &mut stdout);
+            copied.and_then(|_| stdout.flush()).map_err(of_reader)?;
         } else {
             out.file.finish()?;
         }
