@@ -636,10 +636,6 @@ fn a_table_function_ends_when_it_is_cancelled() {
         format!("select * from merged_paths('object:{one:#x}')"),
         "select * from set_members('out:all')".to_owned(),
         "select * from set_members('dominated:all')".to_owned(),
-        "select * from duplicate_strings".to_owned(),
-        "select * from collections".to_owned(),
-        "select * from waste".to_owned(),
-        "select * from root_kinds".to_owned(),
     ] {
         let whole = session.run(&asked, Some(Lang::Sql), &Limits::default());
         assert_eq!(whole.expect("an answer").cut, None, "{asked}");
