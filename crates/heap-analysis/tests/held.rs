@@ -114,11 +114,19 @@ fn check(heap: &Heap, object: ObjIdx, want: &str, jdk: &str) {
     let count = size(heap, object, &mut pace).expect("a size");
     assert_eq!(count, Some(want.len() as u64), "{class} on {jdk}");
     // A short description has the size, too, unless nodes would have to be followed.
-    let usual = ["HashSet", "ArrayDeque", "ArrayList", "TreeMap", "ConcurrentHashMap"];
+    let usual = [
+        "HashSet",
+        "ArrayDeque",
+        "ArrayList",
+        "TreeMap",
+        "ConcurrentHashMap",
+    ];
     match value_of(heap, object).filter(|value| value.starts_with("size ")) {
         Some(value) => assert_eq!(value, format!("size {}", want.len()), "{class} on {jdk}"),
         None => assert!(
-            !usual.iter().any(|name| class.ends_with(&format!(".{name}"))),
+            !usual
+                .iter()
+                .any(|name| class.ends_with(&format!(".{name}"))),
             "{class} on {jdk}"
         ),
     }
