@@ -40,7 +40,8 @@ mod tests {
     fn flags_that_are_parameters_of_views_have_their_help_and_words() {
         let program = Cli::command();
         let mut compared = 0;
-        // Other numbers of rows suit a terminal, and its options have own units or are about what is left out.
+        // The help of these options differs from the view's: a terminal shows another number of rows, `--timeout` takes
+        // units, and an option such as `--no-inbound` says what is left out, not what is included.
         let flags = |parameter: &&Parameter| {
             let has_own_help = matches!(parameter.name, "limit" | "count" | "top" | "seconds");
             !has_own_help && !matches!(parameter.flag, Some(Flag::Off(_)))

@@ -7,6 +7,7 @@ use crate::error::QueryError;
 use crate::limits::Stop;
 use crate::shared::Env;
 use memchr::memmem::Finder;
+use memchr::{memchr, memchr2};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result, ffi};
@@ -264,6 +265,24 @@ fn matches(
     }
 }
 
+/// The text from the first place on where a part can match, if that is quickly known; `None` if there is no such place.
+fn next_place<'t>(part: &Part, text: &'t str) -> Option<&'t str> {
+    let bytes = text.as_bytes();
+    let at = match part {
+        Part::Char(c) if c.is_ascii() => memchr(*c as u8, bytes)?,
+        Part::Letter(c) if c.is_ascii() => {
+            let letter = *c as u8;
+            memchr2(
+                letter.to_ascii_lowercase(),
+                letter.to_ascii_uppercase(),
+                bytes,
+            )?
+        }
+        _ => 0,
+    };
+    Some(&text[at..])
+}
+
 /// After a mismatch, the last `Any` takes one more character; no earlier one has to.
 fn is_match(parts: &[Part], text: &str, stop: &Stop) -> Result<bool> {
     let mut at = 0;
@@ -284,6 +303,10 @@ fn is_match(parts: &[Part], text: &str, stop: &Stop) -> Result<bool> {
             if at == parts.len() {
                 return Ok(true);
             }
+            let Some(place) = next_place(&parts[at], rest.as_str()) else {
+                return Ok(false);
+            };
+            rest = place.chars();
             retry = Some((at, rest.clone()));
             continue;
         }
@@ -295,9 +318,11 @@ fn is_match(parts: &[Part], text: &str, stop: &Stop) -> Result<bool> {
                 let Some((from, start)) = &mut retry else {
                     return Ok(false);
                 };
-                if start.next().is_none() {
+                start.next();
+                let Some(place) = next_place(&parts[*from], start.as_str()) else {
                     return Ok(false);
-                }
+                };
+                *start = place.chars();
                 (at, rest) = (*from, start.clone());
             }
         }

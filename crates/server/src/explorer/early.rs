@@ -52,7 +52,10 @@ pub(super) const FIRST: &[(&str, Early)] = &[
         let counts = members::counts_of(heap, &set.objects, &options);
         say(heap, Form::Json, &counts).map(Some)
     }),
-    ("paths", |e, p| paths_of(e, p, Form::Json, 1).map(Some)),
+    ("paths", |e, p| match p.number("count", 3)? {
+        0 | 1 => Ok(None),
+        _ => paths_of(e, p, Form::Json, 1).map(Some),
+    }),
     ("strings", |e, p| first_strings(e, p, FIRST_STRINGS)),
     ("strings", |e, p| first_strings(e, p, MORE_STRINGS)),
     ("merged_paths", |e, p| {
