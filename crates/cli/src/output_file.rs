@@ -282,7 +282,9 @@ impl Write for OutputFile {
 /// whole is one.
 pub(crate) fn of_reader(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => io::Error::other("its reader ended before it was whole"),
+        io::ErrorKind::BrokenPipe => {
+            io::Error::other("the reader of the output ended before it had all of it")
+        }
         _ => error,
     }
 }

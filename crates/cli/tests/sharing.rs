@@ -603,5 +603,8 @@ fn a_dump_whose_reader_ends_early_is_a_failure() {
     let printed = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(&first, b"JAVA");
     assert_eq!(ended.status.code(), Some(3), "{printed}");
-    assert!(printed.contains("its reader ended"), "{printed}");
+    assert!(
+        printed.contains("the reader of the output ended"),
+        "{printed}"
+    );
 }
