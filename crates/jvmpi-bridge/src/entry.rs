@@ -132,6 +132,13 @@ unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
             say(&format!("{event:?} events are missing: {error}"));
         }
     }
+    if library.is_none()
+        && let Err(error) = env.enable(EventKind::ClassFileLoadHook, true)
+    {
+        say(&format!(
+            "class files are not shown to agents of -Xrun: {error}"
+        ));
+    }
     // SAFETY: `vm` as above; the library stays loaded as long as the VM.
     let seen_by_agents = unsafe { get_env::interpose(vm) };
     match library {

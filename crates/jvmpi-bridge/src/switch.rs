@@ -8,6 +8,9 @@ use crate::bridge::{Bridge, say, with_profiler_paused};
 use crate::jni_refs;
 use vmpi::c_interface::layout::{FAIL, NOT_AVAILABLE, SUCCESS, event};
 
+/// JVMTI's error of a function that the VM does not allow at the moment.
+const WRONG_PHASE: i32 = 112;
+
 /// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
@@ -145,7 +148,12 @@ impl Bridge {
             Source::Jvmti(needs) => {
                 for (vm_event, need) in needs {
                     if need.is_none_or(|need| self.has(need)) {
-                        self.switch_vm_event(*vm_event)?;
+                        match self.switch_vm_event(*vm_event) {
+                            // JDK 9 and later load an agent of -Xrun when events cannot be switched any more. For such
+                            // agents, class files are reported from the beginning.
+                            Err(error) if here.is_none() && error.code() == Some(WRONG_PHASE) => {}
+                            switched => switched?,
+                        }
                     }
                 }
             }
@@ -195,7 +203,8 @@ impl Bridge {
     /// Applies all settings made before the VM was initialized.
     pub(crate) fn apply_all(&self) {
         for kind in 1..=event::GC_FINISH {
-            if self.is_on(kind)
+            // Class files were reported before in case that an agent of -Xrun wants them.
+            if (self.is_on(kind) || kind == event::CLASS_LOAD_HOOK)
                 && let Err(error) = self.apply(kind)
             {
                 say(&format!("event {kind} cannot be switched on: {error}"));

@@ -75,6 +75,10 @@ fn the_historic_command_line_loads_an_agent() {
             jdk.full_version, run.stderr
         );
         assert!(run.report.ends_with("faults 0\nend\n"), "{}", run.report);
+        let what = format!("{} -Xrun", jdk.full_version);
+        let run = lab.run_historic(jdk, "everything", &["Everything"]);
+        assert!(run.stdout.ends_with("done\n"), "{what}: {}", run.stderr);
+        check_everything(&what, &run.report);
     }
 }
 
