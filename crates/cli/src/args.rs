@@ -144,7 +144,7 @@ impl Global {
 }
 
 /// The commands that can include unreachable objects, and those that state why they cannot.
-const KNOW_UNREACHABLE: [&str; 10] = [
+const KNOW_UNREACHABLE: [&str; 11] = [
     "histogram",
     "objects",
     "strings",
@@ -152,6 +152,7 @@ const KNOW_UNREACHABLE: [&str; 10] = [
     "waste",
     "query",
     "export",
+    "extract",
     "convert",
     "check",
     "diff",

@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 
 /** Holds secrets of many kinds, copies of texts, and numbers. None of it may survive a redaction. */
 public class Secrets {
@@ -23,11 +24,38 @@ public class Secrets {
         }
     }
 
+    static final String CREDENTIALS = new StringBuilder("demo.").append("remote.credentials").toString();
+    static char[] password = "correct-horse-password".toCharArray();
     static String apiKey = new StringBuilder("plain-looking-but-named-").append(42).toString();
     static final List<Object> all = new ArrayList<>();
     static final Map<String, String> settings = new HashMap<>();
 
-    public static void main(String[] args) {
+    /** Has frames of this file on its stack. */
+    static final class Waiting extends Thread {
+        final CountDownLatch begun = new CountDownLatch(1);
+
+        @Override
+        public void run() {
+            await(new Object());
+        }
+
+        void await(Object lock) {
+            synchronized (lock) {
+                begun.countDown();
+                try {
+                    lock.wait();
+                } catch (InterruptedException e) {
+                    // It ends.
+                }
+            }
+        }
+    }
+
+    public static void main(String[] args) throws InterruptedException {
+        Waiting waiting = new Waiting();
+        waiting.setDaemon(true);
+        waiting.start();
+        waiting.begun.await();
         for (int i = 0; i < 300; i++) {
             all.add(new Account(i));
         }

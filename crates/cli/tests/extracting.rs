@@ -125,6 +125,36 @@ fn a_part_of_a_dump_is_a_dump() {
     }
 }
 
+#[test]
+fn unreachable_objects_of_a_class_are_left_out_unless_requested() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let node = heap.class("Node", object, &[]);
+    let live = heap.instance(node, &[]);
+    heap.instance(node, &[]);
+    heap.root(Root::JniGlobal { reference: 1 }, live);
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = dir.path();
+    fs::write(at.join("heap.hprof"), heap.bytes()).expect("the dump");
+    let part = |more: &[&str]| {
+        let args = ["extract", "heap.hprof", "part.hprof", "--force", "--class"];
+        let out = tenure(at, &[&args, more].concat());
+        let printed = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(0), "{printed}");
+        printed
+    };
+    let instances =
+        || json(at, &["summary", "--json", "part.hprof"], 0)["objects"]["instances"].clone();
+    let printed = part(&["Node"]);
+    assert!(
+        printed.contains("1 unreachable object is left out"),
+        "{printed}"
+    );
+    assert_eq!(instances(), 1);
+    part(&["Node", "--unreachable"]);
+    assert_eq!(instances(), 2);
+}
+
 /// A class that is in the dump, but no root of it, is not retained by the part, and no garbage.
 #[test]
 fn the_classes_of_a_part_are_roots() {

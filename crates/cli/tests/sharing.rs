@@ -328,6 +328,16 @@ fn a_keep_list_keeps_and_renaming_makes_a_map() {
         0,
     );
     assert!(back.contains("Secrets$Account"), "{back}");
+    // So do the frames: class, method and source file.
+    let frames = |arguments: &[&str]| {
+        let printed = run(at, &[&["threads"], arguments].concat(), 0);
+        let frames = printed.lines().filter(|line| line.contains("at Secrets"));
+        frames.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let old = frames(&["heap.hprof"]);
+    assert!(!old.is_empty());
+    assert_eq!(frames(&["out.hprof"]), <[&str; 0]>::default());
+    assert_eq!(frames(&["--mapping", "map.txt", "out.hprof"]), old);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub struct Args {
     /// This object
     #[arg(long, value_name = "ID")]
     object: Vec<String>,
-    /// All objects of this class
+    /// All reachable objects of this class; with --unreachable all its objects
     #[arg(long, value_name = "CLASS")]
     class: Vec<String>,
     /// The object ids in this file: the first `0x...` of each line, otherwise its first word, after a line of titles, lines that begin with `#` left out; `-` is standard input
@@ -41,15 +41,22 @@ pub struct Args {
 }
 
 impl Args {
-    fn objects(&self, heap: &Heap) -> Result<Vec<ObjIdx>> {
+    /// The objects, and how many of the classes are left out because they are unreachable.
+    fn objects(&self, heap: &Heap, unreachable: bool) -> Result<(Vec<ObjIdx>, u64)> {
         let id = |text: &str| find_object(heap, parse_id(text)?);
         let mut list = Vec::new();
+        let mut left_out = 0;
         for text in &self.object {
             list.push(id(text)?);
         }
         for name in &self.class {
             for class in find_classes(heap, name)? {
-                list.extend(heap.objects_of(class));
+                for object in heap.objects_of(class) {
+                    match unreachable || heap.is_reachable(object) {
+                        true => list.push(object),
+                        false => left_out += 1,
+                    }
+                }
             }
         }
         if let Some(path) = &self.ids {
@@ -75,7 +82,7 @@ impl Args {
                 list.push(found.with_context(|| format!("{}, line {number}", path.display()))?);
             }
         }
-        Ok(list)
+        Ok((list, left_out))
     }
 
     /// Writes the part.
@@ -93,15 +100,21 @@ impl Args {
         let inputs = session.inputs(inputs.map(PathBuf::as_path));
         let mut out = DumpOutput::create(&self.output, force, &inputs)?;
         let heap = session.open(&self.input)?;
-        let objects = self.objects(&heap)?;
+        let (objects, left_out) = self.objects(&heap, session.global.unreachable)?;
+        let left_out = (left_out > 0).then(|| {
+            let objects = plural(left_out, "unreachable object is", "unreachable objects are");
+            format!("{objects} left out (--unreachable includes them)")
+        });
         if objects.is_empty() {
-            return Err(NotFound("none of these classes and ids has an object".to_owned()).into());
+            let none = "none of these classes and ids has an object".to_owned();
+            return Err(NotFound(left_out.unwrap_or(none)).into());
         }
         let extract = Extract::new(&heap, &objects, !self.only);
         let source = source(session, &self.input)?;
         let done = out.write(source.bytes(), &extract)?;
         out.file.finish()?;
         if !session.global.quiet {
+            left_out.as_deref().map(note);
             note(&format!(
                 "wrote {} ({} bytes): {} and all classes",
                 self.output.display(),

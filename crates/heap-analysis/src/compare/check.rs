@@ -14,7 +14,10 @@ use thiserror::Error;
 
 /// A limit: a number, or how much more than the baseline (`"+10%"`, `"+1M"`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a limit is a whole number, a size (\"10M\") or a growth (\"+10%\", \"+1M\")"
+)]
 pub enum Limit {
     /// At most this.
     Number(u64),

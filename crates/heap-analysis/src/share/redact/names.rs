@@ -11,8 +11,19 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     new: FxHashMap<u64, Vec<u8>>,
-    /// Class, new class, and its fields: type, name, new name.
-    classes: BTreeMap<String, (String, Vec<[String; 3]>)>,
+    /// By readable name.
+    classes: BTreeMap<String, Renamed>,
+}
+
+/// A class with a new name.
+#[derive(Clone, Debug, Default)]
+struct Renamed {
+    new: String,
+    /// Type, name, new name.
+    fields: Vec<[String; 3]>,
+    /// The methods on stacks: name, new name.
+    methods: BTreeMap<String, String>,
+    source: Option<String>,
 }
 
 /// Words are numbered in the order in which they occur.
@@ -150,9 +161,10 @@ impl Names {
                 continue;
             }
             let readable = readable_class_name(&raw);
-            let entry = (readable_class_name(&new), Vec::new());
+            let renamed = readable_class_name(&new);
             names.new.insert(*name, new.into_bytes());
-            let entry = names.classes.entry(readable).or_insert(entry);
+            let entry = names.classes.entry(readable).or_default();
+            entry.new = renamed;
             let Some(shape) = shapes.get(class) else {
                 continue;
             };
@@ -165,8 +177,8 @@ impl Names {
                 let new = members.get('m', &old);
                 names.new.insert(field, new.clone().into_bytes());
                 let row = [kind.name().to_owned(), old, new];
-                if !entry.1.contains(&row) {
-                    entry.1.push(row);
+                if !entry.fields.contains(&row) {
+                    entry.fields.push(row);
                 }
             }
         }
@@ -176,14 +188,21 @@ impl Names {
             if new != old {
                 names.new.insert(*signature, new.into_bytes());
             }
-            if texts.serials.get(serial).is_none_or(|c| is_public(*c)) {
+            let Some(class) = texts.serials.get(serial).filter(|c| !is_public(**c)) else {
                 continue;
-            }
+            };
+            let class = shapes.get(class).map_or("", |shape| shape.name.as_str());
+            let mut entry = names.classes.get_mut(class);
             for (id, prefix) in [(method, 'm'), (source, 's')] {
                 let old = texts.text(*id);
                 if !shared.contains(id) && !old.starts_with('<') && !old.is_empty() {
                     let new = members.get(prefix, &old);
-                    names.new.insert(*id, new.into_bytes());
+                    names.new.insert(*id, new.clone().into_bytes());
+                    match &mut entry {
+                        Some(class) if id == method => drop(class.methods.insert(old, new)),
+                        Some(class) => class.source = Some(old),
+                        None => {}
+                    }
                 }
             }
         }
@@ -194,17 +213,24 @@ impl Names {
         self.new.get(&id.0).map(Vec::as_slice)
     }
 
-    /// The map, old to new, as ProGuard and R8 write it.
+    /// The map, old to new, as ProGuard and R8 write it. Methods have no types: all that have a name have the same new
+    /// name.
     pub fn mapping(&self) -> String {
         let mut out =
             String::from("# tenure redact: old names -> new names. Keep this file secret.\n");
-        for (old, (new, fields)) in &self.classes {
+        for (old, class) in &self.classes {
             if old.ends_with("[]") {
                 continue;
             }
-            let _ = writeln!(out, "{old} -> {new}:");
-            for [kind, old, new] in fields {
+            let _ = writeln!(out, "{old} -> {}:", class.new);
+            if let Some(source) = &class.source {
+                let _ = writeln!(out, "# {{\"id\":\"sourceFile\",\"fileName\":\"{source}\"}}");
+            }
+            for [kind, old, new] in &class.fields {
                 let _ = writeln!(out, "    {kind} {old} -> {new}");
+            }
+            for (old, new) in &class.methods {
+                let _ = writeln!(out, "    void {old}() -> {new}");
             }
         }
         out

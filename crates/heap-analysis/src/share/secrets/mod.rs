@@ -324,8 +324,10 @@ fn statics<'h>(
             let (array, text) = text_of(heap, value)?;
             // A constant whose value is the name of a property or header is not a secret: CREDENTIALS =
             // "jmx.remote.credentials".
-            let secret = values.include(&text) && rules.values_of(&text).is_none();
-            secret.then(|| (array, format!("field {}.{}", info.name, field.name), text))
+            let is_constant = !field.name.chars().any(char::is_lowercase) && array != value;
+            let names_one = is_constant && rules.values_of(&text).is_some();
+            (values.include(&text) && !names_one)
+                .then(|| (array, format!("field {}.{}", info.name, field.name), text))
         })
     })
 }

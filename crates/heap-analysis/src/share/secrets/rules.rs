@@ -150,7 +150,7 @@ impl SecretRules {
         if matches!(last, "PWD" | "OLDPWD") {
             return None;
         }
-        let words = words(last);
+        let words = words(name);
         let glued = words.concat();
         let ends = |with: &str| {
             let before = glued.len().checked_sub(with.len());
@@ -166,12 +166,12 @@ fn named(names: &[String], values: Values) -> impl Iterator<Item = (String, Valu
     names.iter().map(move |name| (words(name).concat(), values))
 }
 
-/// The words of a name in lower case: `dbPassword`, `DB_PASSWORD` and `db-password` have the same.
+/// The words of a name in lower case: `dbPassword`, `DB_PASSWORD`, `db-password` and `db.password` have the same.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut small = false;
     for c in name.chars() {
-        let divides = matches!(c, '_' | '-' | ' ');
+        let divides = matches!(c, '_' | '-' | ' ' | '.' | ':');
         if divides || c.is_uppercase() && small {
             words.push(String::new());
         }
@@ -338,6 +338,8 @@ mod tests {
             "jwtSecret",
             "clientsecret",
             "my.secret",
+            "api.key",
+            "app.secret.access.key",
             "encryptionKey",
             "x-api-key",
             "apikey",
