@@ -10,6 +10,34 @@ use hprof::{BasicType, HeapVisitor, IdSize, Record, map_file};
 use hprof_text::{TextReader, TextRecord};
 use testkit::jvm::Jdk;
 
+#[test]
+fn the_dump_at_the_end_needs_no_memory_that_a_concurrent_collector_would_have_to_free() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Daemons.java", 8) else {
+        return;
+    };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 17) {
+        // By chance the threads leave some memory.
+        for _ in 0..4 {
+            let options = Some("heap=dump,format=b,modern=y,file=end.hprof");
+            let flags = ["-XX:+UseZGC", "-Xmx32m"];
+            let ran = lab.run_in(jdk, classes.path(), options, &flags, &["Daemons"]);
+            assert_eq!(
+                ran.output.status.code(),
+                Some(7),
+                "{}: {}",
+                jdk.full_version,
+                ran.stderr()
+            );
+            let dump = std::fs::read(ran.folder.path().join("end.hprof")).expect("a dump");
+            let map = map_file(&dump, |_| {}).expect("a header");
+            assert!(map.diagnostics.is_empty(), "{:?}", map.diagnostics);
+        }
+    }
+}
+
 /// What one snapshot says of the objects of `Placed`.
 #[derive(Debug, Default)]
 struct Tally {

@@ -33,6 +33,25 @@ const ENDS: [&str; 4] = ["return", "exit", "halt", "throw"];
 /// One that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(150);
 
+#[test]
+fn a_stack_that_overflows_again_and_again_breaks_no_counter() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("StackOverflows.java", 8) else {
+        return;
+    };
+    for jdk in &lab.jdks {
+        for options in ["heap=dump,format=b", "heap=sites", "cpu=times"] {
+            let ran = lab.run_as(jdk, classes.path(), Some(options), |java| {
+                java.args(["-Xmx128m", "-Xss400k"]).arg("StackOverflows");
+            });
+            let what = format!("{options} on {}: {}", jdk.full_version, ran.stderr());
+            assert_eq!(ran.stdout(), "1000 overflows, 0 other errors\n", "{what}");
+        }
+    }
+}
+
 /// What a run left: its output and its exit code.
 fn run(
     lab: &crate::common::Lab,

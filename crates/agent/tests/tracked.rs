@@ -112,6 +112,34 @@ fn generational_zgc_has_a_limit_unless_all_are_wanted() {
 }
 
 #[test]
+fn a_leak_that_fills_the_heap_keeps_its_live_counts_under_generational_zgc() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("NearlyFull.java", 8) else {
+        return;
+    };
+    for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 21) {
+        let mut flags = zgc(jdk);
+        flags.push("-Xmx128m");
+        let options = Some("heap=sites,cutoff=0");
+        let ran = lab.run_in(jdk, classes.path(), options, &flags, &["NearlyFull"]);
+        let kept: f64 = ran.stdout().trim().parse().expect("a number");
+        let profile = ran.profile();
+        let row = profile
+            .lines()
+            .find(|row| row.ends_with(" NearlyFull$Node"));
+        let live = row.and_then(|row| row.split_whitespace().nth(4)?.parse::<f64>().ok());
+        let live = live.unwrap_or_default();
+        // Hundreds of them stand for all.
+        assert!(
+            (live / kept - 1.0).abs() < 0.25,
+            "{live} of {kept}: {profile}"
+        );
+    }
+}
+
+#[test]
 fn a_recording_of_events_has_a_limit_of_large_arrays_under_generational_zgc() {
     let Some(lab) = crate::common::lab() else {
         return;

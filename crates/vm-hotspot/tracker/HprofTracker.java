@@ -655,6 +655,10 @@ public final class HprofTracker {
 
     /** Adds a pending object; returns whether native code should take over the pending objects now. */
     private boolean gather(Object made, long siteWord, long bytes) {
+        if (pendingCount == pending.length) {
+            // A StackOverflowError has come between the last object and its call of takeOver.
+            takeOver();
+        }
         int count = pendingCount;
         pendingWords[count << 1] = siteWord;
         pendingWords[(count << 1) + 1] = bytes;
@@ -667,11 +671,12 @@ public final class HprofTracker {
     private void takeOver() {
         int count = pendingCount;
         drain(this);
+        // No call follows, which could throw: what is drained is no longer pending.
+        pendingCount = 0;
+        peeked = 0;
         for (int i = 0; i < count; i++) {
             pending[i] = null;
         }
-        pendingCount = 0;
-        peeked = 0;
     }
 
     /**

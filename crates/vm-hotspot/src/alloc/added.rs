@@ -16,7 +16,7 @@ impl Tracked {
         if share != 0 && !list.choose((site, self.share(share)), weight_log2, bytes) {
             return None;
         }
-        Some((site, list.thin(weight_log2, bytes)?))
+        Some((site, list.thin(site, weight_log2, bytes)?))
     }
 
     /// Tracks one object if `wanted`; `bytes` only if it is an array.
@@ -25,7 +25,7 @@ impl Tracked {
             return;
         }
         let mut list = self.list(0);
-        if let Some(weight) = list.thin(0, bytes) {
+        if let Some(weight) = list.thin(site, 0, bytes) {
             self.add(jni, &mut list, object, (site, weight, bytes));
         }
     }
@@ -54,7 +54,7 @@ impl Tracked {
     /// Tracks one object that has a weak reference already, or deletes the reference. `bytes` only if it is an array.
     pub(crate) fn add_weak(&self, jni: Jni, weak: Object, (site, bytes): (SiteId, u64), time: u32) {
         let mut list = self.list(0);
-        match list.thin(0, bytes) {
+        match list.thin(site, 0, bytes) {
             Some(weight) if self.admit(1, large(bytes)) => {
                 let entry = Entry::new(weak, site, weight, bytes);
                 list.entries.push(entry, time);

@@ -4,9 +4,9 @@
 //! to, stays until the old generation has been collected, too. If such objects fill the heap, the program waits for
 //! memory at each allocation (`bench/zgc.py` measures this).
 //!
-//! A limit of their number does not help if one freed object refers to all later ones. So heap usage is read, too:
-//! while the heap stays nearly full over some collections, the number of tracked objects is reduced further and
-//! further.
+//! A limit of their number does not help if one freed object refers to all later ones. So heap usage is read, too: if
+//! the heap stays nearly full over some collections, the agent has all of it collected. If many tracked objects of
+//! a site were dead, their number is reduced further and further. Otherwise the program's own data fill the heap.
 
 use jvmti::{Env, Live};
 
@@ -123,6 +123,35 @@ impl LowWater {
     }
 }
 
+/// How often a heap that stays nearly full is collected: each time, but after a collection that shows that the tracked
+/// objects keep no garbage, more and more rarely.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    left: u32,
+    last: u32,
+}
+
+impl Pauses {
+    /// The longest pause. The heap is found nearly full once a second at most.
+    const LONGEST: u32 = 255;
+
+    /// The heap is found nearly full: whether it is to be collected now.
+    pub(crate) fn is_over(&mut self) -> bool {
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_over
+    }
+
+    /// It was collected, and the tracked objects have kept garbage or not.
+    pub(crate) fn follow(&mut self, was_garbage: bool) {
+        self.last = match was_garbage {
+            true => 0,
+            false => (2 * self.last + 1).min(Self::LONGEST),
+        };
+        self.left = self.last;
+    }
+}
+
 /// Whether a heap of `heap` bytes is nearly full if `used` bytes stay in use.
 pub(crate) fn is_nearly_full(heap: u64, used: u64) -> bool {
     used > heap / 8 * 7
@@ -179,6 +208,18 @@ mod tests {
         }
         assert_eq!(look(980, 116), Some(980));
         assert!(is_nearly_full(1000, 900) && !is_nearly_full(1000, 800));
+    }
+
+    #[test]
+    fn a_heap_full_of_live_objects_is_collected_more_and_more_rarely() {
+        let mut pauses = Pauses::default();
+        let mut between = |was_garbage| {
+            let waited = (0..).take_while(|_| !pauses.is_over()).count();
+            pauses.follow(was_garbage);
+            waited
+        };
+        let found = [false, false, false, true, false, false].map(&mut between);
+        assert_eq!(found, [0, 1, 3, 7, 0, 1]);
     }
 
     #[test]

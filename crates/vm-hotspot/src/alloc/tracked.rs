@@ -13,7 +13,6 @@
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use jvmti::{Jni, Object};
 use locks::{Mutex, MutexGuard, Rank};
@@ -21,7 +20,7 @@ use rustc_hash::FxHashMap;
 use vmpi::{Memory, Share, Worth};
 
 use crate::alloc::allocation_times::{Clock, Dated};
-use crate::alloc::bound::{Bound, LARGE, LowWater, is_nearly_full};
+use crate::alloc::bound::{Bound, LARGE};
 use crate::alloc::choices::Dice;
 use crate::alloc::sites::SiteId;
 use crate::heap::slots;
@@ -31,12 +30,10 @@ const LISTS: usize = 16;
 /// Bytes charged for an object: its entry in a list that may be half empty, its share of the allocation times, and the
 /// slot of the weak reference in the VM.
 const COST: u64 = 2 * size_of::<Entry>() as u64 + 16;
-/// Fewer objects than this are never thinned.
+/// Fewer objects than this are not thinned because of the memory budget.
 const FEW: usize = 1024;
 /// After this many objects handed over by Java code, it tracks fewer objects of each site.
 const MUCH: usize = 1 << 19;
-/// The interval of reading heap usage, if it is read.
-const LOOK: Duration = Duration::from_millis(100);
 /// Live objects that are read under one lock, so that other threads do not wait for long.
 pub(crate) const PIECE: usize = 1024;
 /// Collections after which the aged list is examined again; earlier if it has doubled.
@@ -85,7 +82,7 @@ impl Entry {
     }
 
     /// Makes it stand for twice as many objects.
-    fn double(&mut self) {
+    pub(super) fn double(&mut self) {
         if self.weight_log2() < LAST_WEIGHT {
             self.how += 1 << WEIGHT;
         }
@@ -107,7 +104,7 @@ impl Entry {
     }
 
     /// Its bytes if it is a large array, otherwise 0.
-    fn large_bytes(self) -> u64 {
+    pub(super) fn large_bytes(self) -> u64 {
         large(self.array_bytes())
     }
 }
@@ -118,7 +115,7 @@ pub(crate) fn large(array_bytes: u64) -> u64 {
 }
 
 /// The number of objects, and the bytes of the large arrays among them.
-fn sum(entries: &[Entry]) -> (usize, u64) {
+pub(super) fn sum(entries: &[Entry]) -> (usize, u64) {
     let large = entries.iter().map(|entry| entry.large_bytes());
     (entries.len(), large.sum())
 }
@@ -136,8 +133,10 @@ pub(crate) struct Living {
 }
 
 #[derive(Default)]
-struct Aged {
-    entries: Dated,
+pub(super) struct Aged {
+    pub(super) entries: Dated,
+    /// As in the young lists.
+    pub(super) rare: FxHashMap<SiteId, u32>,
     /// The number of entries after the last examination, and the collections since then.
     looked_at: usize,
     collections: u32,
@@ -154,28 +153,28 @@ pub(crate) struct Young {
     /// allocations are estimated from these.
     chosen: FxHashMap<SiteId, [i64; 2]>,
     /// Only one in `2^n` objects is tracked and stands for the others; `n` for large arrays and for others.
-    thinned: Thinned,
+    pub(super) thinned: Thinned,
+    /// The same besides, for objects of some sites.
+    pub(super) rare: FxHashMap<SiteId, u32>,
     dice: Dice,
 }
 
 /// A binary logarithm for large arrays, and one for all other objects.
 #[derive(Clone, Copy, Default)]
-struct Thinned {
-    large: u32,
-    others: u32,
+pub(super) struct Thinned {
+    pub(super) large: u32,
+    pub(super) others: u32,
 }
 
 /// Which objects must be thinned, and why.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Crowd {
+pub(super) enum Crowd {
     /// All objects, because of the memory budget.
     Memory,
     /// All objects, because of the bound.
     Objects,
     /// Large arrays, because of the bound.
     Large,
-    /// All objects, because the heap stays nearly full.
-    Heap,
 }
 
 /// Dropped objects since the last call.
@@ -188,9 +187,9 @@ pub(crate) struct Dropped {
 }
 
 #[derive(Default)]
-struct Drops {
+pub(super) struct Drops {
     refused: AtomicU64,
-    halved: AtomicU64,
+    pub(super) halved: AtomicU64,
 }
 
 impl Drops {
@@ -221,35 +220,25 @@ impl Young {
 
     /// The weight of an object after thinning, or `None` if it is not tracked. `weight_log2`: its weight before;
     /// `bytes` only if it is an array.
-    pub(crate) fn thin(&mut self, weight_log2: u32, bytes: u64) -> Option<u32> {
+    pub(crate) fn thin(&mut self, site: SiteId, weight_log2: u32, bytes: u64) -> Option<u32> {
         let thinned = match bytes < LARGE {
             true => self.thinned.others,
             false => self.thinned.large,
         };
+        let rare = match self.rare.is_empty() {
+            true => 0,
+            false => self.rare.get(&site).copied().unwrap_or(0),
+        };
+        let thinned = thinned + rare;
         let is_chosen = self.dice.choose_in_halves(thinned);
         is_chosen.then_some(weight_log2 + thinned)
-    }
-
-    /// Drops about half of some entries at random, and doubles the weight of the others.
-    fn halve(dice: &mut Dice, drop: &mut dyn FnMut(Object), entries: &mut Dated, crowd: Crowd) {
-        let is_meant = |entry: &Entry| crowd != Crowd::Large || entry.large_bytes() > 0;
-        entries.retain(|entry| {
-            let stays = !is_meant(entry) || dice.choose_in_halves(1);
-            if !stays {
-                drop(entry.weak);
-            }
-            stays
-        });
-        let meant = entries.iter_mut().filter(|entry| is_meant(entry));
-        meant.for_each(Entry::double);
-        entries.shrink();
     }
 }
 
 /// All tracked objects.
 pub(crate) struct Tracked {
-    young: [Mutex<Young>; LISTS],
-    aged: Mutex<Aged>,
+    pub(super) young: [Mutex<Young>; LISTS],
+    pub(super) aged: Mutex<Aged>,
     count: AtomicUsize,
     /// Bytes of the large arrays among them.
     large: AtomicU64,
@@ -259,14 +248,14 @@ pub(crate) struct Tracked {
     /// The bound of their number, if there is one besides the memory budget.
     bound: OnceLock<Bound>,
     /// Objects that were dropped because of the memory budget, and because of the bound.
-    short_of_memory: Drops,
-    beyond_bound: Drops,
+    pub(super) short_of_memory: Drops,
+    pub(super) beyond_bound: Drops,
     /// How often large arrays and other objects were halved.
-    halvings: [AtomicU32; 2],
+    pub(super) halvings: [AtomicU32; 2],
     /// Collections that have started, and ended.
     started: AtomicU64,
     collections: AtomicU64,
-    watcher: OnceLock<std::thread::Thread>,
+    pub(super) watcher: OnceLock<std::thread::Thread>,
     /// Whether the slots of freed objects are null; set when this was tried.
     are_cleared: OnceLock<bool>,
     /// Shares by number, that of all objects first.
@@ -392,7 +381,7 @@ impl Tracked {
     }
 
     /// Which objects must be thinned, if any.
-    fn crowd(&self) -> Option<Crowd> {
+    pub(super) fn crowd(&self) -> Option<Crowd> {
         let (count, large) = self.now();
         let bound = self.bound.get();
         match () {
@@ -454,90 +443,8 @@ impl Tracked {
         self.collections.load(Ordering::SeqCst)
     }
 
-    /// The watcher: after each collection, calls `take_over` and removes freed objects, until `is_over`. `used`: bytes
-    /// in use in the heap.
-    pub(crate) fn watch(
-        &self,
-        jni: Jni,
-        is_over: impl Fn() -> bool,
-        take_over: impl Fn(),
-        used: impl Fn() -> Option<u64>,
-    ) {
-        let _ = self.watcher.set(std::thread::current());
-        let mut seen = 0;
-        let heap = self.bound().and_then(|bound| bound.heap);
-        let mut low_water = LowWater::new(self.collections());
-        while !is_over() {
-            let now = self.collections();
-            let is_crowded = self.crowd().is_some();
-            if now == seen && !is_crowded {
-                let Some(heap) = heap else {
-                    std::thread::park();
-                    continue;
-                };
-                std::thread::park_timeout(LOOK);
-                let least = used().and_then(|used| low_water.look(used, self.collections()));
-                if least.is_some_and(|least| is_nearly_full(heap, least)) {
-                    let mut aged = self.aged.lock();
-                    self.sweep(jni, &mut aged, true);
-                    self.thin_out(jni, &mut aged);
-                }
-                continue;
-            }
-            seen = now;
-            take_over();
-            let mut aged = self.aged.lock();
-            self.sweep(jni, &mut aged, is_crowded);
-            self.make_room(jni, &mut aged);
-            drop(aged);
-        }
-    }
-
-    /// Thins the objects as long as they take too much.
-    fn make_room(&self, jni: Jni, aged: &mut Aged) {
-        let mut dice = Dice::default();
-        while let Some(crowd) = self.crowd() {
-            self.halve(jni, aged, &mut dice, crowd);
-        }
-    }
-
-    /// The heap stays nearly full: tracks only a sixteenth of the objects.
-    fn thin_out(&self, jni: Jni, aged: &mut Aged) {
-        let mut dice = Dice::default();
-        for _ in 0..4 {
-            self.halve(jni, aged, &mut dice, Crowd::Heap);
-        }
-    }
-
-    fn halve(&self, jni: Jni, aged: &mut Aged, dice: &mut Dice, crowd: Crowd) {
-        let [large, others] = &self.halvings;
-        let is_large_only = u32::from(crowd == Crowd::Large);
-        let thinned = Thinned {
-            large: large.fetch_add(1, Ordering::Relaxed) + 1,
-            others: others.fetch_add(1 - is_large_only, Ordering::Relaxed) + 1 - is_large_only,
-        };
-        let drops = match crowd {
-            Crowd::Memory => &self.short_of_memory,
-            Crowd::Objects | Crowd::Large | Crowd::Heap => &self.beyond_bound,
-        };
-        let mut halve = |entries: &mut Dated| {
-            let before = sum(entries);
-            Young::halve(dice, &mut |weak| jni.delete_weak(weak), entries, crowd);
-            let after = sum(entries);
-            let gone = (before.0 - after.0, before.1 - after.1);
-            drops.halved.fetch_add(gone.0 as u64, Ordering::Relaxed);
-            self.dismiss(gone);
-        };
-        halve(&mut aged.entries);
-        for list in &self.young {
-            let mut list = list.lock();
-            halve(&mut list.entries);
-            list.thinned = thinned;
-        }
-    }
-
     /// Drops the references of freed objects, those of the aged list only if `all`.
-    fn sweep(&self, jni: Jni, aged: &mut Aged, all: bool) {
+    pub(super) fn sweep(&self, jni: Jni, aged: &mut Aged, all: bool) {
         let before = aged.entries.len();
         aged.collections += 1;
         if all || aged.collections >= SELDOM || before > 2 * aged.looked_at + 100_000 {
@@ -551,7 +458,7 @@ impl Tracked {
         }
     }
 
-    fn drop_freed(&self, jni: Jni, entries: &mut Dated) {
+    pub(super) fn drop_freed(&self, jni: Jni, entries: &mut Dated) {
         let before = entries.len();
         let mut freed_large = 0;
         let weak = entries.iter().map(|entry| entry.weak);

@@ -7,6 +7,7 @@
 //! are counted as moved.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use jvmti::sys::{MethodPtr, Value};
 use jvmti::{Env, Jni, Live, Object};
@@ -34,9 +35,15 @@ pub(crate) fn write(
     let text = path
         .to_str()
         .ok_or(VmError::Unsupported("dump to a path that is not Unicode"))?;
-    let dumper = Dumper::find(jni).map_err(failed)?;
+    let is_end = hotspot.dead.load(Ordering::SeqCst);
+    let (dumper, text) = match hotspot.last_dump.get().filter(|_| is_end) {
+        Some(maker) => maker.make(jni, text)?,
+        None => (
+            Dumper::find(jni).map_err(failed)?,
+            jni.new_string(text).map_err(failed)?,
+        ),
+    };
     let known = Known::gather(hotspot, env, jni)?;
-    let text = jni.new_string(text).map_err(failed)?;
     for _ in 0..TRIES {
         collect_garbage(hotspot, env, jni).map_err(failed)?;
         let done = hotspot.tracked.living(jni, |entries| {
@@ -228,15 +235,15 @@ fn in_order(objects: &[PlacedObject]) -> Vec<PlacedObject> {
 }
 
 /// The Java method that makes the VM write a dump.
-struct Dumper {
-    bean: Object,
-    dump: MethodPtr,
+pub(crate) struct Dumper {
+    pub(crate) bean: Object,
+    pub(crate) dump: MethodPtr,
 }
 
 impl Dumper {
     /// Looks for the implementation, which needs few of the management classes; otherwise uses the public interface,
     /// which loads all of them.
-    fn find(jni: Jni) -> jvmti::Result<Self> {
+    pub(crate) fn find(jni: Jni) -> jvmti::Result<Self> {
         const MODERN: [&str; 3] = [
             "com/sun/management/internal/PlatformMBeanProviderImpl",
             "com/sun/management/internal/HotSpotDiagnostic",

@@ -37,7 +37,7 @@ impl Slot {
 /// another object may have the address.
 pub(crate) fn are_addresses(env: Env<Live>, jni: Jni, collector: Collector) -> bool {
     const TRIES: usize = 8;
-    if matches!(collector, Collector::Z | Collector::Other) {
+    if matches!(collector, Collector::Z | Collector::Cms | Collector::Other) {
         return false;
     }
     jni.local_frame(TRIES as i32 + 4, || {

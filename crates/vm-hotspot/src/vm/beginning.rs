@@ -7,6 +7,7 @@ use vmpi::{Event, ThreadId, VmInfo};
 
 use crate::alloc::bound::{self, Bound};
 use crate::cpu::sampler::{DEFAULT_INTERVAL, Sampler};
+use crate::heap::last_dump::Maker;
 use crate::host::Host;
 use crate::instrument::natives::with_agent_guard;
 use crate::instrument::tracker::Tracker;
@@ -91,7 +92,7 @@ impl HotSpot {
         crate::native::begin(self, env, jni);
         if self.config.counts_objects() && self.config.track != Track::None {
             let hotspot = self.forever();
-            let watch = move |_, jni| {
+            let watch = move |env: Env<Live>, jni| {
                 let is_over = || hotspot.dead.load(Ordering::Relaxed);
                 // The pending objects of a thread are kept at most until the next collection.
                 let take_over = || {
@@ -100,7 +101,14 @@ impl HotSpot {
                     }
                 };
                 let used = || used(jni);
-                with_agent_guard(|| hotspot.tracked.watch(jni, is_over, take_over, used));
+                let collect = || {
+                    // Without it the heap stays as it is.
+                    let _ = env.force_gc();
+                };
+                with_agent_guard(|| {
+                    let tracked = &hotspot.tracked;
+                    tracked.watch(jni, is_over, take_over, used, collect);
+                });
             };
             if let Err(error) = self.spawn(env, jni, "HPROF gc_finish watcher", watch) {
                 self.degrade(&format!(
@@ -119,6 +127,12 @@ impl HotSpot {
                 Err(error) => {
                     self.degrade(&format!("a dump at the end will have garbage: {error}"));
                 }
+            }
+            match Maker::start(self, env, jni) {
+                Ok(maker) => drop(self.last_dump.set(maker)),
+                Err(error) => self.degrade(&format!(
+                    "the program may wait for memory at its end: {error}"
+                )),
             }
         }
         if self.config.references

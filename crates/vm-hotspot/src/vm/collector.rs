@@ -10,6 +10,8 @@ pub(crate) enum Collector {
     G1,
     Z,
     Shenandoah,
+    /// Concurrent Mark Sweep, up to JDK 13.
+    Cms,
     Other,
 }
 
@@ -23,6 +25,7 @@ impl Collector {
             () if is_on("UseG1GC") => Self::G1,
             () if is_on("UseZGC") => Self::Z,
             () if is_on("UseShenandoahGC") => Self::Shenandoah,
+            () if is_on("UseConcMarkSweepGC") => Self::Cms,
             () => Self::Other,
         }
     }
@@ -40,6 +43,7 @@ impl Collector {
             Self::G1 => "G1",
             Self::Z => "ZGC",
             Self::Shenandoah => "Shenandoah",
+            Self::Cms => "CMS",
             Self::Other => "unknown",
         }
     }

@@ -140,6 +140,9 @@ impl Agent for HotSpot {
                 sampler.stop();
             }
             self.emit(&Event::VmDeath);
+            if let Some(maker) = self.last_dump.get() {
+                maker.end();
+            }
             if let Some(host) = self.host() {
                 host.end(jni);
             }

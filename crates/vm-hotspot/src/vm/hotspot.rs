@@ -15,6 +15,7 @@ use crate::alloc::sampled::Samples;
 use crate::alloc::tracked::Tracked;
 use crate::cpu::other_threads::as_own;
 use crate::cpu::sampler::Sampler;
+use crate::heap::last_dump::Maker;
 use crate::host::{Host, HostSetup};
 use crate::instrument::counters::Want;
 use crate::instrument::guests::Lodging;
@@ -83,6 +84,8 @@ pub struct HotSpot {
     collector: OnceLock<Collector>,
     /// The hook of [`collect_at_end`], if it was needed.
     pub(crate) end_hook: OnceLock<[Object; 2]>,
+    /// Makes the objects for a dump at the end, if it was needed.
+    pub(crate) last_dump: OnceLock<Maker>,
     pub(crate) tracked: Tracked,
     pub(crate) samples: Samples,
     /// Frames kept of a stack; a copy of the value in the state.
@@ -176,6 +179,7 @@ impl HotSpot {
             dead: AtomicBool::new(false),
             collector: OnceLock::new(),
             end_hook: OnceLock::new(),
+            last_dump: OnceLock::new(),
             tracked: Tracked::new(&memory),
             samples: Samples::default(),
             memory,
