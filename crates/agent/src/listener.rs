@@ -164,7 +164,12 @@ fn hear(
 }
 
 /// Carries out commands until the collector ends this or disconnects; the program continues.
-fn listen(vm: &HotSpot, mut collector: TcpStream, recorder: &Mutex<Recorder>, patience: &Patience) {
+fn listen(
+    vm: &HotSpot,
+    mut collector: TcpStream,
+    recorder: &Arc<Mutex<Recorder>>,
+    patience: &Patience,
+) {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 512];
     loop {
@@ -198,8 +203,10 @@ fn listen(vm: &HotSpot, mut collector: TcpStream, recorder: &Mutex<Recorder>, pa
                 Reaction::Exit(code) => process::exit(code),
                 reaction => reaction,
             });
-            if reaction == Reaction::StopListening {
-                return;
+            match reaction {
+                Reaction::StopListening => return,
+                Reaction::Stop => return recording::stop_this(recorder),
+                Reaction::Continue | Reaction::Exit(_) => {}
             }
         }
     }

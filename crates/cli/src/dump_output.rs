@@ -1,4 +1,4 @@
-//! What `redact`, `extract` and `convert` have in common: a dump is written from a dump.
+//! What `redact`, `extract`, `convert` and `dump` have in common: a dump is written, packed if its name ends with `.gz`.
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
@@ -42,7 +42,7 @@ pub(crate) fn source_of_all(session: &Session, path: &Path) -> Result<Source> {
 }
 
 /// Whether the name of an output requests gzip; other packings are not written.
-fn is_packed(output: &Path) -> Result<bool> {
+pub(crate) fn is_packed(output: &Path) -> Result<bool> {
     const OTHERS: [&str; 7] = ["zst", "xz", "bz2", "zip", "tar", "tgz", "7z"];
     let extension = output.extension().and_then(|e| e.to_str());
     let extension = extension.unwrap_or_default().to_lowercase();

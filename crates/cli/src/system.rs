@@ -12,6 +12,9 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+/// Signals that arrive within this time are one: the terminal and a program that passes them on send the same.
+pub(crate) const TOGETHER: Duration = Duration::from_secs(1);
+
 /// The signals that end a command.
 const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 

@@ -1,5 +1,6 @@
 //! `tenure attach` and `tenure run` when something goes wrong: the program is left as it was, and recordings are kept.
 
+use crate::profiles::port_of;
 use crate::watched::{Lab, Program, java, lab};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -31,7 +32,18 @@ impl Target<'_> {
 
     /// The exit code, and what is printed.
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let ran = self.attach(arguments).output().expect("running tenure");
+        Target::result(&mut self.attach(arguments))
+    }
+
+    /// The same for a dump.
+    fn dump(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut tenure = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        tenure.args(["dump", &self.pid()]).args(arguments);
+        Target::result(tenure.current_dir(self.folder))
+    }
+
+    fn result(tenure: &mut Command) -> (Option<i32>, String) {
+        let ran = tenure.output().expect("running tenure");
         let printed = [ran.stdout, ran.stderr].concat();
         let printed = String::from_utf8_lossy(&printed).into_owned();
         (ran.status.code(), printed)
@@ -230,6 +242,85 @@ fn what_the_profile_of_a_killed_program_lacks_is_reported() {
     assert!(printed.contains("the program was killed"), "{printed}");
     let status = program.child.wait().expect("a child");
     assert_eq!(status.code(), Some(137), "{printed}");
+}
+
+#[test]
+fn a_recording_of_a_program_that_is_killed_is_an_error() {
+    for output in ["killed.hprof", "killed.txt", "killed.collapsed"] {
+        with_target("attach to a program that is killed", |target| {
+            let mut attach = target.attach(&["-o", output]);
+            let mut recording = attach.stderr(Stdio::piped()).spawn().expect("started");
+            let stderr = recording.stderr.take().expect("piped");
+            let mut printed = until_printed(stderr, "is recorded until Ctrl-C");
+            send("KILL", &target.pid());
+            let mut rest = String::new();
+            printed.read_to_string(&mut rest).expect("text");
+            assert!(rest.contains("the program was killed"), "{output}: {rest}");
+            let status = recording.wait().expect("a child");
+            assert_eq!(status.code(), Some(3), "{output}: {rest}");
+        });
+    }
+}
+
+#[test]
+fn a_dump_whose_name_ends_with_gz_is_packed() {
+    with_target("packed dumps", |target| {
+        for how in [&[][..], &["--frozen"]] {
+            let (code, printed) = target.dump(&[&["-o", "heap.hprof.gz", "--force"], how].concat());
+            assert_eq!(code, Some(0), "{printed}");
+            let bytes = std::fs::read(target.folder.join("heap.hprof.gz")).expect("a dump");
+            assert!(bytes.starts_with(&[0x1f, 0x8b]), "{how:?}");
+            crate::ran::run(target.folder, &["validate", "heap.hprof.gz"], 0);
+        }
+        let files = std::fs::read_dir(target.folder)
+            .expect("a folder")
+            .flatten();
+        let names = files.map(|file| file.file_name().into_string().expect("text"));
+        let parts: Vec<String> = names.filter(|name| name.ends_with(".part")).collect();
+        assert_eq!(parts, <[&str; 0]>::default());
+    });
+}
+
+#[test]
+fn a_program_that_is_stopped_is_not_asked_for_a_dump() {
+    with_target("a dump of a stopped program", |target| {
+        send("STOP", &target.pid());
+        let (code, printed) = target.dump(&[]);
+        send("CONT", &target.pid());
+        assert_eq!(code, Some(3), "{printed}");
+        assert!(printed.contains("is stopped"), "{printed}");
+        assert!(printed.contains("--frozen"), "{printed}");
+    });
+}
+
+#[test]
+fn ctrl_c_of_a_listener_ends_the_recordings_and_stores_them() {
+    with_target("a listener until Ctrl-C", |target| {
+        let mut listener = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        listener.args(["listen", "0", "--many"]);
+        listener.current_dir(target.folder).stdin(Stdio::null());
+        let mut listener = listener.stderr(Stdio::piped()).spawn().expect("started");
+        let mut printed = BufReader::new(listener.stderr.take().expect("piped"));
+        let port = port_of(&mut printed);
+        let profile = format!("heap=sites,depth=2,net=127.0.0.1:{port}");
+        let (code, recorded) = target.run(&["--profile", &profile]);
+        assert_eq!(code, Some(0), "{recorded}");
+        let files = || {
+            std::fs::read_dir(target.folder)
+                .expect("a folder")
+                .flatten()
+        };
+        let file = testkit::until(|| files().next().ok_or("no file"));
+        send("INT", &listener.id().to_string());
+        let mut rest = String::new();
+        printed.read_to_string(&mut rest).expect("text");
+        assert!(rest.contains("the recording ends"), "{rest}");
+        assert_eq!(listener.wait().expect("a child").code(), Some(0), "{rest}");
+        let stored = std::fs::read_to_string(file.path()).expect("a profile");
+        assert!(stored.ends_with("SITES END\n"), "{stored}");
+        let (_, status) = target.run(&["status"]);
+        assert!(status.contains("nothing is recorded"), "{status}");
+    });
 }
 
 #[test]

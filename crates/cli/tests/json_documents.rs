@@ -48,6 +48,7 @@ const QUESTIONS: &[(&str, &str)] = &[
     ("secrets HEAP", "secrets"),
     ("android HEAP", "android"),
     ("collectors --gc generational", "collectors"),
+    ("cache ls", "cache"),
     ("events EVENTS", "events"),
     ("profile PROFILE", "profile"),
     ("profile PROFILE --base PROFILE", "profile_difference"),

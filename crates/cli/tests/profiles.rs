@@ -346,7 +346,7 @@ fn line_of(printed: &mut impl BufRead) -> String {
 }
 
 /// The port in the first line of a listener.
-fn port_of(printed: &mut impl BufRead) -> u16 {
+pub(crate) fn port_of(printed: &mut impl BufRead) -> u16 {
     let line = line_of(printed);
     let port = line.trim().rsplit(':').next().expect("a port");
     port.parse().expect(&line)

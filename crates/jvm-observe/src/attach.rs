@@ -97,6 +97,21 @@ fn catches_quit(status: &str) -> bool {
     caught.is_some_and(|mask| mask & (1 << 2) != 0)
 }
 
+/// Refuses a process that was stopped by a signal or a debugger: it takes no signal and answers nothing.
+fn refuse_stopped(jvm: &Jvm) -> Result<()> {
+    let status = fs::read_to_string(format!("/proc/{}/status", jvm.pid));
+    let status = status.with_context(|| format!("process {} has ended", jvm.pid))?;
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    if state.is_some_and(|state| state.trim_start().starts_with(['T', 't'])) {
+        refuse!(
+            "process {0} is stopped and does not answer (kill -CONT {0} continues it; tenure dump {0} --frozen reads its heap \
+             as it is)",
+            jvm.pid
+        );
+    }
+    Ok(())
+}
+
 /// Whether a JVM with these threads has started. Before that, it already handles the signal, but for a moment its
 /// working folder is another one, in which it does not find the request, and it prints a thread dump; `Service Thread`
 /// is started after that. JDK 8 does not name its threads, but has seven or more by then.
@@ -144,6 +159,7 @@ fn wait_for(jvm: &Jvm, inside: &JvmFiles, socket: &str) -> Result<UnixStream> {
         .with_context(|| format!("cannot signal process {}", jvm.pid))?;
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
+        refuse_stopped(jvm)?;
         if let Some(stream) = inside.connect(socket)? {
             return Ok(stream);
         }
@@ -162,6 +178,7 @@ fn wait_for(jvm: &Jvm, inside: &JvmFiles, socket: &str) -> Result<UnixStream> {
 pub fn dump(jvm: &Jvm, path: &Path, live_only: bool) -> Result<()> {
     const NAME: &str = "heap.hprof";
     let which = if live_only { "-live" } else { "-all" };
+    refuse_stopped(jvm)?;
     // A file that is there is not this dump, and must not be removed as one that failed.
     if fs::symlink_metadata(path).is_ok() {
         refuse!("{} exists", path.display());

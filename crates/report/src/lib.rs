@@ -13,6 +13,7 @@
 //! servers), [`tables`] (CSV, NDJSON, Parquet, Neo4j), [`profile`] (formats of other tools for profiles), [`events`]
 //! (the contents of a stream of VM events), and [`phases`] (the cost of an analysis).
 
+pub mod cache;
 pub mod check;
 pub mod csv;
 pub mod doc;

@@ -79,6 +79,7 @@ fn decode(bytes: &[u8]) -> Option<(Command, usize)> {
                 9 | 10 => (Switch::Monitors(number == 9), 2),
                 11 | 12 => (Switch::OwnCode(number == 11), 2),
                 14 => (Switch::Fills(serial), 2),
+                15 => (Switch::Stop, 2),
                 8 | 13 => {
                     let length = long(2)? as usize;
                     if length > vmpi::class_options::MOST_TEXT {
@@ -147,6 +148,7 @@ mod tests {
                 class: "ä.B[]".to_owned(),
             })),
             Command::Control(Switch::Fills(0x0102_0304)),
+            Command::Control(Switch::Stop),
             Command::Control(Switch::Unknown(99)),
             Command::Unknown(99),
             Command::Exit,

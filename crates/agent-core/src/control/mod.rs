@@ -74,6 +74,8 @@ pub enum Switch {
     /// New in Tenure, 14: read how large and how full all live objects are. The answer has the serial of the command as
     /// its number; agents that do not know this switch read it as two bytes.
     Fills(u32),
+    /// New in Tenure, 15: write everything that was recorded, and end the recording.
+    Stop,
     /// Any other number: no effect.
     Unknown(u16),
 }
@@ -130,6 +132,7 @@ impl Switch {
             Switch::OwnCode(on) => 12 - u16::from(*on),
             Switch::Instances(_) => 13,
             Switch::Fills(_) => 14,
+            Switch::Stop => 15,
             Switch::Classes(_) => 8,
             Switch::Unknown(number) => *number,
         };

@@ -1,6 +1,7 @@
 //! The collector's side: measures the stream of the agent while it is stored.
 
-use private_records::Tag;
+use hprof::RecordTag;
+use private_records::{PrivateTag, Tag};
 use std::collections::BTreeMap;
 
 /// The form of the stream.
@@ -27,6 +28,32 @@ pub struct Progress {
     pub last: String,
     /// True when the stream stops between two records or lines.
     pub at_boundary: bool,
+}
+
+impl Progress {
+    /// Whether a table or a heap dump has begun, and not only what a program sends while it runs: names, traces, threads
+    /// and waits. Every recording that ends in order has one.
+    pub fn has_tables(&self) -> bool {
+        let is_table = |tag: &u8| match Tag::from_u8(*tag) {
+            Some(Tag::Format(tag)) => !matches!(
+                tag,
+                RecordTag::Utf8
+                    | RecordTag::LoadClass
+                    | RecordTag::UnloadClass
+                    | RecordTag::Frame
+                    | RecordTag::Trace
+                    | RecordTag::StartThread
+                    | RecordTag::EndThread
+                    | RecordTag::ControlSettings
+            ),
+            Some(Tag::Private(tag)) => tag != PrivateTag::MonitorWait,
+            None => false,
+        };
+        match self.form {
+            Some(Form::Binary) => self.records.keys().any(is_table),
+            _ => !self.last.is_empty(),
+        }
+    }
 }
 
 /// Measures the agent's stream without storing it.
@@ -142,6 +169,9 @@ impl StreamMeter {
         let line = String::from_utf8_lossy(&self.head);
         if let Some(at) = line.find(" BEGIN") {
             line[..at].clone_into(&mut self.progress.last);
+        } else if self.progress.lines == 1 && !line.starts_with("JAVA PROFILE") {
+            // The table of `cpu=old` has no header.
+            "CPU TIME".clone_into(&mut self.progress.last);
         }
         self.head.clear();
     }

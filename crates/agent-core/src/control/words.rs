@@ -36,6 +36,7 @@ pub const WORDS: &[(&str, &str)] = &[
         "own on|off",
         "allow or forbid running code of the program for requests about its objects",
     ),
+    ("stop", "write what was recorded, and end the recording"),
     ("end", "send no more commands"),
     ("exit", "end the program"),
 ];
@@ -89,6 +90,7 @@ fn parse(words: &[&str]) -> Option<Command> {
         "summary" => alone(Command::HeapSummary),
         "samples" => Some(Command::CpuSamples { cutoff: cutoff()? }),
         "traces" => alone(Command::DumpTraces),
+        "stop" => alone(Command::Control(Switch::Stop)),
         "end" => alone(Command::Eof),
         "exit" => alone(Command::Exit),
         _ => switch(first, rest).map(Command::Control),

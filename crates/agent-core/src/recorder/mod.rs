@@ -34,6 +34,8 @@ pub enum Reaction {
     Continue,
     /// Stop listening; the program continues.
     StopListening,
+    /// End the recording, which writes all its data; the program continues.
+    Stop,
     /// End the process with this code, without a final dump.
     Exit(i32),
 }
@@ -401,6 +403,7 @@ impl Recorder {
                 self.pull(vm);
                 self.cpu_samples(vm, f64::from(*cutoff));
             }
+            Command::Control(Switch::Stop) => return Reaction::Stop,
             Command::Control(switch) => self.switch(vm, switch),
             Command::Eof => return Reaction::StopListening,
             Command::Unknown(tag) => {
@@ -447,7 +450,7 @@ impl Recorder {
             Switch::OwnCode(on) => vmpi::Control::OwnCode(on),
             Switch::Instances(query) => vmpi::Control::Instances(query),
             Switch::Fills(number) => vmpi::Control::Fills(number),
-            Switch::Unknown(_) => return,
+            Switch::Stop | Switch::Unknown(_) => return,
         };
         if let Err(error) = vm.control(request) {
             self.note(vm, &format!("a control command had no effect: {error}"));

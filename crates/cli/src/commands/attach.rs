@@ -1,7 +1,7 @@
 //! `tenure attach`.
 
 use super::listen::say;
-use super::run::completed;
+use super::run::{KILLED, completed};
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::live::agent::{self, RECORDS, joined};
@@ -13,7 +13,7 @@ use crate::live::series::{Files, LoopArgs, duration, form_of};
 use crate::output::note;
 use crate::output_file::OutputFile;
 use crate::session::Session;
-use crate::system::heeded;
+use crate::system::{TOGETHER, heeded};
 use anyhow::{Context, Result, bail};
 use jvm_observe::attach;
 use jvm_observe::jvm::{self, Jvm};
@@ -265,6 +265,9 @@ fn written(done: &Collected) -> Result<()> {
         bail!("the program has ended before anything was recorded");
     }
     say(done);
+    if !done.progress.has_tables() {
+        bail!("{KILLED}");
+    }
     Ok(())
 }
 
@@ -285,8 +288,6 @@ fn end_at_signal(
     part: Option<PathBuf>,
 ) -> Result<(Arc<AtomicBool>, JoinHandle<()>)> {
     const STEP: Duration = Duration::from_millis(50);
-    /// Signals that arrive together are one: the terminal and a program that passes them on send the same.
-    const TOGETHER: Duration = Duration::from_secs(1);
     let over = Arc::<AtomicBool>::default();
     // A script that starts this command in the background ignores SIGINT for it, and may send it all the same; `nohup`
     // ignores SIGHUP, which must not end it.

@@ -4,8 +4,7 @@ use crate::Outcome;
 use crate::exit::{Exit, Usage};
 use crate::session::Session;
 use clap::ValueEnum;
-use report::doc::{number, words};
-use report::{Cell, Doc, Span, Table};
+use report::cache::{CacheJson, IndexFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,12 +29,6 @@ pub struct Args {
 enum Action {
     Ls,
     Rm,
-}
-
-/// An index file.
-struct Entry {
-    path: PathBuf,
-    bytes: u64,
 }
 
 impl Args {
@@ -65,7 +58,7 @@ impl Args {
         }
         folders.sort();
         folders.dedup();
-        let entries: Vec<Entry> = folders.iter().flat_map(|f| entries(f)).collect();
+        let entries: Vec<IndexFile> = folders.iter().flat_map(|f| entries(f)).collect();
         if rm {
             for entry in &entries {
                 fs::remove_file(&entry.path)?;
@@ -75,26 +68,10 @@ impl Args {
                 let _ = fs::remove_dir(folder);
             }
         }
-        say(session, &entries, rm)?;
+        let answer = CacheJson::new(&entries, rm);
+        session.say_value(&answer, || answer.doc())?;
         Ok(Exit::Ok)
     }
-}
-
-fn say(session: &Session, entries: &[Entry], removed: bool) -> std::io::Result<()> {
-    let total: u64 = entries.iter().map(|e| e.bytes).sum();
-    let mut table = Table::new([number("size"), words("index")]);
-    table.when_empty = "no index files";
-    for entry in entries {
-        table.row([
-            Span::Bytes(entry.bytes).into(),
-            Cell::value(entry.path.display().to_string()),
-        ]);
-    }
-    if !entries.is_empty() {
-        let word = if removed { "removed" } else { "in all" };
-        table.total = Some(vec![Span::Bytes(total).into(), Span::from(word).into()]);
-    }
-    session.say_doc(&Doc::new().table(table))
 }
 
 /// The folder for indexes that cannot be beside their dump, and for the past of watched programs.
@@ -127,11 +104,11 @@ fn index_folders(parent: &Path) -> Vec<PathBuf> {
 }
 
 /// The index files of a folder; nothing else in it belongs to Tenure.
-fn entries(folder: &Path) -> Vec<Entry> {
+fn entries(folder: &Path) -> Vec<IndexFile> {
     let Ok(list) = fs::read_dir(folder) else {
         return Vec::new();
     };
-    let mut found: Vec<Entry> = list
+    let mut found: Vec<IndexFile> = list
         .filter_map(|e| e.ok().map(|e| e.path()))
         .filter(|p| {
             p.extension()
@@ -139,7 +116,8 @@ fn entries(folder: &Path) -> Vec<Entry> {
         })
         .filter_map(|path| {
             let bytes = fs::symlink_metadata(&path).ok()?.len();
-            Some(Entry { path, bytes })
+            let path = path.display().to_string();
+            Some(IndexFile { path, bytes })
         })
         .collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));

@@ -113,6 +113,10 @@ impl Args {
         let script: Script = text
             .parse()
             .map_err(|error| Usage(format!("{name}: {error}")))?;
+        if self.events && session.global.json {
+            let why = "--events prints lines of text; --record FILE, then tenure events FILE --json, is JSON";
+            return Err(Usage(why.to_owned()).into());
+        }
         let gcs = self.gc.map_or(Gc::ALL.to_vec(), |gc| vec![gc]);
         let top = limit(self.limit, session.is_data(), 20).unwrap_or(usize::MAX);
         let mut agent = self.agent.as_deref().map(load).transpose()?;

@@ -64,7 +64,12 @@ impl Args {
     /// Converts.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
         let output = self.output();
-        if let Some(target) = self.dump_form(&output) {
+        let form = self.dump_form(&output);
+        if self.app_only && form != Some(DumpForm::Standard) {
+            let why = "-z goes with a standard heap dump (-o FILE.hprof, or --to hprof)";
+            return Err(Usage(why.to_owned()).into());
+        }
+        if let Some(target) = form {
             if self.base.is_some() {
                 return Err(Usage("a difference can only be written as .html".to_owned()).into());
             }

@@ -3,12 +3,15 @@
 use super::redact::How;
 use crate::Outcome;
 use crate::args::parse_size;
+use crate::dump_output::is_packed;
 use crate::exit::{Exit, Usage};
 use crate::live::snapshot::Snapshot;
 use crate::output::{note, stdout};
 use crate::output_file::{OutputFile, named_after};
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use heap_analysis::share::redact::{RedactOptions, Redactor};
 use hprof::{HeaderError, Rewriter};
 use jvm_observe::attach;
@@ -30,7 +33,7 @@ pub struct Args {
     /// Process id, or a part of the main class's name
     #[arg(value_name = "PID|MAIN", required_unless_present = "core")]
     target: Option<String>,
-    /// Output file; with --snapshot, --frozen and --core `-` is standard output [default: heap-PID.hprof, or the
+    /// Output file; the extension `.gz` compresses it; with --snapshot, --frozen and --core `-` is standard output [default: heap-PID.hprof, or the
     /// core's name with .hprof]
     #[arg(short, long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -103,6 +106,7 @@ impl Args {
         }
         let (jvm, name) = self.find(target)?;
         let path = std::path::absolute(&name).with_context(|| name.display().to_string())?;
+        let is_packed = is_packed(&path)?;
         let mut file = OutputFile::create_with_part(&path, force, &[])?;
         if self.output.is_none() {
             file = file.or_numbered();
@@ -111,6 +115,9 @@ impl Args {
         // The JVM takes only a name that is free.
         fs::remove_file(part).with_context(|| path.display().to_string())?;
         attach::dump(&jvm, part, !self.all)?;
+        if is_packed {
+            file = packed(file, force)?;
+        }
         let path = file.finish_named()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
         let name = name.with_file_name(path.file_name().unwrap_or_default());
@@ -136,13 +143,18 @@ impl Args {
         if path.as_os_str() == "-" {
             return Ok(Output::Stdout(stdout()));
         }
+        let is_packed = is_packed(path)?;
         let inputs = [&self.core, &self.libjvm, &self.key_file];
         let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|p| &**p).collect();
         let mut file = OutputFile::create(path, force, &inputs)?;
         if self.output.is_none() {
             file = file.or_numbered();
         }
-        Ok(Output::File(BufWriter::with_capacity(1 << 20, file)))
+        let file = BufWriter::with_capacity(1 << 20, file);
+        Ok(match is_packed {
+            true => Output::Packed(Box::new(GzEncoder::new(file, Compression::fast()))),
+            false => Output::File(file),
+        })
     }
 
     /// How contents are replaced, if requested.
@@ -250,6 +262,7 @@ impl Args {
 enum Output {
     Stdout(crate::output::Stdout),
     File(BufWriter<OutputFile>),
+    Packed(Box<GzEncoder<BufWriter<OutputFile>>>),
 }
 
 impl Output {
@@ -260,12 +273,30 @@ impl Output {
                 out.flush()?;
                 Ok(PathBuf::from("-"))
             }
-            Output::File(file) => {
-                let file = file.into_inner().map_err(|error| error.into_error())?;
-                file.finish_named()
-            }
+            Output::File(file) => named(file),
+            Output::Packed(file) => named(file.finish()?),
         }
     }
+}
+
+/// Ends a file, and returns its name.
+fn named(file: BufWriter<OutputFile>) -> Result<PathBuf> {
+    let file = file.into_inner().map_err(|error| error.into_error())?;
+    file.finish_named()
+}
+
+/// What the JVM has written to the part of a file, packed.
+fn packed(raw: OutputFile, force: bool) -> Result<OutputFile> {
+    let path = raw.path().to_owned();
+    let wrong = || path.display().to_string();
+    let mut dump = fs::File::open(raw.part()?).with_context(wrong)?;
+    let file = OutputFile::create(&path, force, &[])?;
+    let mut packer = GzEncoder::new(BufWriter::with_capacity(1 << 20, file), Compression::fast());
+    std::io::copy(&mut dump, &mut packer).with_context(wrong)?;
+    let file = packer.finish().with_context(wrong)?;
+    file.into_inner()
+        .map_err(|error| error.into_error())
+        .with_context(wrong)
 }
 
 impl Write for Output {
@@ -273,6 +304,7 @@ impl Write for Output {
         match self {
             Output::Stdout(out) => out.write(bytes),
             Output::File(file) => file.write(bytes),
+            Output::Packed(file) => file.write(bytes),
         }
     }
 
@@ -280,6 +312,7 @@ impl Write for Output {
         match self {
             Output::Stdout(out) => out.flush(),
             Output::File(file) => file.flush(),
+            Output::Packed(file) => file.flush(),
         }
     }
 }

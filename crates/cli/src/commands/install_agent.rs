@@ -38,7 +38,8 @@ impl Args {
             }
             (None, Some(home)) => library_folder(home)?,
             (None, None) => {
-                let home = std::env::var_os("JAVA_HOME").map(PathBuf::from);
+                let home = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
+                let home = home.map(PathBuf::from);
                 let home = home.ok_or_else(|| Usage("which JDK? (JAVA_HOME is not set)".into()))?;
                 library_folder(&home)?
             }

@@ -2,22 +2,23 @@
 
 use crate::Outcome;
 use crate::exit::{Exit, Usage};
-use crate::live::collect::{Collected, Destination, collect_profile};
+use crate::live::collect::{Collected, Destination, TICK, collect_profile};
 use crate::live::collect_events::{self, Typed};
+use crate::live::recordings::{Ending, Recordings};
 use crate::live::series::form_of;
 use crate::output::note;
 use crate::output_file::{OutputFile, refuse_early};
 use crate::session::Session;
 use agent_core::control::secret::{Nonce, Secret, Side};
 use agent_core::control::timed::Timed;
-use agent_core::control::{Command, WORDS};
+use agent_core::control::{Command, Switch, WORDS};
 use anyhow::{Context, Result};
 use report::units::human_bytes;
 use std::io::{self, BufRead, IsTerminal};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vmpi::wire::MAGIC;
@@ -25,7 +26,7 @@ use vmpi::wire::MAGIC;
 /// Receive profiles or events of agents with net=HOST:PORT, and send them commands
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Lines on standard input are commands; `help` lists them.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many\n  echo gc | tenure listen 4711 -o run.vmpi   then: java -agentpath:.../libhprof.so=events=64k,net=localhost:4711 ..."
+    after_help = "Lines on standard input are commands; `help` lists them. Ctrl-C ends the recordings, and waits for their data.\n\nExamples:\n  tenure listen 4711                      then: java -agentlib:hprof=net=localhost:4711,format=b ...\n  echo dump | tenure listen 4711 -o heap.hprof\n  tenure listen 0.0.0.0:4711 --many\n  echo gc | tenure listen 4711 -o run.vmpi   then: java -agentpath:.../libhprof.so=events=64k,net=localhost:4711 ..."
 )]
 pub struct Args {
     /// Port, or address and port; a port alone is reachable only from this machine
@@ -70,6 +71,8 @@ impl Args {
         ));
         let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
         let (sender, results) = channel();
+        let recordings = Recordings::default();
+        let mut ending = Ending::new(recordings.clone())?;
         let listening = Listening {
             listener,
             output: self.output.clone(),
@@ -78,21 +81,26 @@ impl Args {
             lines: Lines::typed(),
             place: (!self.many).then(Arc::default),
             results: sender,
+            recordings,
         };
         let thread = std::thread::Builder::new().name("listener".to_owned());
         thread.spawn(move || listening.accept_all())?;
-        for result in results {
-            match result {
-                Ok(done) if !self.many => {
+        loop {
+            // All results of recordings that have ended are received below.
+            let is_complete = ending.is_complete();
+            match results.recv_timeout(TICK) {
+                Ok(Ok(done)) if !self.many => {
                     let is_stored = done.path.is_some();
                     return Ok(if is_stored { Exit::Ok } else { Exit::No });
                 }
-                Ok(_) => {}
-                Err(error) if self.many => note(&format!("{error:#}")),
-                Err(error) => return Err(error),
+                Ok(Err(error)) if !self.many => return Err(error),
+                Ok(Err(error)) => note(&format!("{error:#}")),
+                Ok(Ok(_)) => {}
+                Err(RecvTimeoutError::Timeout) if is_complete => return Ok(Exit::Ok),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Ok),
             }
         }
-        Ok(Exit::Ok)
     }
 }
 
@@ -106,6 +114,7 @@ struct Listening {
     /// True once an agent is connected, if only one may be.
     place: Option<Arc<AtomicBool>>,
     results: Sender<Result<Collected>>,
+    recordings: Recordings,
 }
 
 impl Listening {
@@ -141,13 +150,15 @@ impl Listening {
                 store: self.store.after(last.1),
                 lines: self.lines.clone(),
                 place: self.place.clone(),
+                recordings: self.recordings.clone(),
             };
-            let results = self.results.clone();
+            let (results, recordings) = (self.results.clone(), self.recordings.clone());
             let thread = std::thread::Builder::new().name("connection".to_owned());
             let begun = thread.spawn(move || {
                 if let Some(result) = connection.receive().transpose() {
                     let _ = results.send(result);
                 }
+                recordings.end(number);
             });
             if let Err(error) = begun {
                 note(&format!("{peer} is refused: {error}"));
@@ -166,6 +177,7 @@ struct Connection {
     store: Store,
     lines: Lines,
     place: Option<Arc<AtomicBool>>,
+    recordings: Recordings,
 }
 
 impl Connection {
@@ -209,10 +221,18 @@ impl Connection {
             let create = |path: &Path| OutputFile::create_growing(path, earlier, force);
             collect_events::collect(self.stream, &self.destination, next, create, note)
         } else {
+            let (recordings, mut is_stopped) = (&self.recordings, false);
+            recordings.begin(number);
             let parse = |line: &str| line.parse::<Command>();
-            let next = || match lines.next(number, WORDS, parse) {
-                Typed::Command(command) => Some(command),
-                Typed::Nothing | Typed::End => None,
+            let next = || {
+                if recordings.are_ending() && !is_stopped {
+                    is_stopped = true;
+                    return Some(Command::Control(Switch::Stop));
+                }
+                match lines.next(number, WORDS, parse) {
+                    Typed::Command(command) => Some(command),
+                    Typed::Nothing | Typed::End => None,
+                }
             };
             self.store.run(self.stream, &self.destination, next)
         };

@@ -362,12 +362,14 @@ fn start(command: &[OsString], option: Option<&str>) -> Result<Child> {
         .with_context(|| format!("cannot run {}", program.display()))
 }
 
+/// What the profile of a program lacks that a signal has ended.
+pub(super) const KILLED: &str = "the program was killed: its profile lacks what is written at the end, such as samples and \
+                                 dumps (with --loop, only of the last file)";
+
 /// What is missing in the profile of a program that a signal has ended; a JVM that handles the signal exits with a code.
 fn cut_short(status: ExitStatus) -> Option<&'static str> {
     use std::os::unix::process::ExitStatusExt;
-    let text = "the program was killed: its profile lacks what is written at the end, such as samples and dumps \
-                (with --loop, only of the last file)";
-    status.signal().map(|_| text)
+    status.signal().map(|_| KILLED)
 }
 
 /// The program's exit code, or 128 plus the signal that ended it, as in a shell.

@@ -12,6 +12,7 @@ pub(crate) mod page;
 pub(crate) mod push;
 mod push_server;
 pub(crate) mod record_args;
+pub(crate) mod recordings;
 pub(crate) mod series;
 pub(crate) mod snapshot;
 pub(crate) mod watched;

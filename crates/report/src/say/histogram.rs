@@ -118,7 +118,9 @@ impl Say for Unreachable {
             reasons.push(format!("some can be held by {threads}"));
         }
         let freed = if reasons.is_empty() {
-            " of all objects. The next collection would free them.".to_owned()
+            " of all objects. They are garbage, except for what the VM itself holds without a root record, such as threads \
+             and classes of its own."
+                .to_owned()
         } else {
             let reasons = reasons.join("; ");
             format!(" of all objects. Not all of them need be garbage: {reasons}.")

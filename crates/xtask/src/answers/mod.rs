@@ -91,6 +91,7 @@ pub const ANSWERS: &[Answer] = &[
     own("events", "events", "EventsJson"),
     own("trail", "events --object", "TrailJson"),
     own("collectors", "collectors", "CollectorsJson"),
+    own("cache", "cache", "CacheJson"),
 ];
 
 /// Answers of the addresses of a watched program that are no tables, which describe themselves. They have schema files only.
