@@ -45,7 +45,7 @@ pub(crate) fn count() -> u64 {
 /// One of these threads.
 #[derive(Debug)]
 struct Other {
-    /// Its timer; `None` for a thread of the agent, and for one that runs Java code at other times.
+    /// Its timer; `None` for a thread of the agent.
     clock: Option<Clock>,
     /// Its name, once there was a sample of it.
     name: Option<String>,
@@ -116,19 +116,18 @@ impl OtherThreads {
 
     /// The name of a thread; threads with the same purpose have one name.
     pub(crate) fn name(&self, tid: u32) -> String {
-        let mut all = self.0.lock();
-        // A thread that runs Java code at other times has no timer here.
-        let thread = all.threads.entry(tid).or_insert(Other {
-            clock: None,
-            name: None,
-        });
         let read = || {
             let process = fs::read_to_string("/proc/self/comm").unwrap_or_default();
             // A thread without a name of its own has the name of the program.
             let name = full_name(tid).filter(|name| name != process.trim_end());
             name.map_or(NO_NAME.to_owned(), |name| kind_of(&name))
         };
-        thread.name.get_or_insert_with(read).clone()
+        match self.0.lock().threads.get_mut(&tid) {
+            Some(thread) => thread.name.get_or_insert_with(read).clone(),
+            // A thread that runs Java code at other times. An entry would be left behind, because its end is not noticed
+            // here.
+            None => read(),
+        }
     }
 
     /// Sets the period of all timers.
@@ -199,6 +198,24 @@ fn kind_of(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::cpu::clocks::{Mark, Timer};
+    use crate::vm::registry::Registry;
+
+    #[test]
+    fn any_number_of_threads_leaves_few_names_behind() {
+        let others = OtherThreads::default();
+        let mut registry = Registry::default();
+        for number in 0..20_000 {
+            registry.frame_of_other(&format!("job {number} of many"));
+        }
+        assert_eq!(registry.methods.last(), 257);
+        let first = registry.frame_of_other("job 0 of many").method;
+        assert_eq!(registry.methods[first.0].info.name, "job 0 of many");
+        let late = registry.frame_of_other("job 19999 of many").method;
+        assert_eq!(registry.methods[late.0].info.name, "(other_names)");
+        // A thread that is not in the list is not added to it.
+        others.name(own_tid());
+        assert!(others.0.lock().threads.is_empty());
+    }
 
     #[test]
     fn threads_that_do_the_same_have_one_name() {

@@ -50,7 +50,7 @@ impl HotSpot {
         &self,
         place: &Place,
         (env, jni): (Env<Live>, Jni),
-        name: &str,
+        name: &'static str,
     ) -> jvmti::Result<Arc<Worker>> {
         let mut place = place.lock();
         if let Some(worker) = &*place
@@ -69,7 +69,7 @@ impl Worker {
         hotspot: &HotSpot,
         env: Env<Live>,
         jni: Jni,
-        name: &str,
+        name: &'static str,
     ) -> jvmti::Result<Arc<Self>> {
         let worker = Arc::new(Self {
             hotspot: hotspot.forever(),

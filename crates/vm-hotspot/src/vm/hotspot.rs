@@ -549,7 +549,7 @@ impl HotSpot {
         &self,
         env: Env<Live>,
         jni: Jni,
-        name: &str,
+        name: &'static str,
         body: impl FnOnce(Env<Live>, Jni) + Send + 'static,
     ) -> jvmti::Result<()> {
         self.lock().registry.name_agent_thread(name);
@@ -571,7 +571,7 @@ impl HotSpot {
     /// Before the VM is up, or when it makes no thread.
     pub fn run_thread(
         &self,
-        name: &str,
+        name: &'static str,
         body: impl FnOnce() + Send + 'static,
     ) -> jvmti::Result<()> {
         let env = self.live().ok_or(jvmti::Error::Jni("run_thread"))?;

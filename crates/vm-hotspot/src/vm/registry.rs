@@ -100,6 +100,9 @@ const OTHER_THREADS: &str = "LNativeThread;";
 /// How many names of virtual threads are distinguished, and the name of all others.
 const MOST_NAMES: usize = 32;
 const OTHER_NAMES: &str = "(other names)";
+/// The same for threads without Java code, whose names are names of methods.
+const MOST_OTHER_THREADS: usize = 256;
+const OTHER_THREAD_NAMES: &str = "(other_names)";
 
 #[derive(Clone, Default)]
 pub(crate) struct MethodEntry {
@@ -164,8 +167,8 @@ pub(crate) struct Registry {
     virtual_makers: Vec<(String, ThreadId)>,
     /// Object's constructor, cut once: with inserted code and without.
     pub(crate) object_init: Vec<MethodId>,
-    /// Names of threads that the agent is starting.
-    agent_threads: Vec<String>,
+    /// Names of threads of the agent.
+    agent_threads: Vec<&'static str>,
 }
 
 impl Registry {
@@ -434,28 +437,33 @@ impl Registry {
 
     /// The frame that stands for a thread that runs no Java code: its name.
     pub(crate) fn frame_of_other(&mut self, name: &str) -> Frame {
-        let location = Location::Native;
-        if let Some(method) = self.other_threads.get(name) {
-            return Frame {
-                method: *method,
-                location,
-            };
+        let has_room = self.other_threads.len() < MOST_OTHER_THREADS;
+        let name = match has_room || self.other_threads.contains_key(name) {
+            true => name,
+            false => OTHER_THREAD_NAMES,
+        };
+        let known = self.other_threads.get(name).copied();
+        Frame {
+            method: known.unwrap_or_else(|| self.add_other_thread(name)),
+            location: Location::Native,
         }
+    }
+
+    fn add_other_thread(&mut self, name: &str) -> MethodId {
         let known = self.other_threads.values().next();
         let known = known.and_then(|id| self.methods.get(id.0));
         let class = match known.map(|method| method.info.class) {
             Some(class) => class,
             None => self.add_class(OTHER_THREADS),
         };
-        let info = MethodInfo {
+        let method = MethodId(self.methods.add(MethodEntry::named(MethodInfo {
             class,
             name: name.to_owned(),
             descriptor: String::new(),
             is_native: true,
-        };
-        let method = MethodId(self.methods.add(MethodEntry::named(info)));
+        })));
         self.other_threads.insert(name.into(), method);
-        Frame { method, location }
+        method
     }
 
     /// Whether a method is one of `java.util.concurrent.locks`, or of the class whose method parks threads.
@@ -584,7 +592,7 @@ impl Registry {
         if env.set_thread_number(thread, id.0 as usize).is_err() {
             return ThreadId::NONE;
         }
-        let is_agent = self.agent_threads.contains(&row.name);
+        let is_agent = self.agent_threads.contains(&row.name.as_str());
         self.add_thread(ThreadInfo {
             is_agent,
             is_virtual: row.group == VIRTUAL_GROUP,
@@ -596,10 +604,10 @@ impl Registry {
         })
     }
 
-    /// Records that the next thread with this name is a thread of the agent.
-    pub(crate) fn name_agent_thread(&mut self, name: &str) {
-        if !self.agent_threads.iter().any(|known| known == name) {
-            self.agent_threads.push(name.to_owned());
+    /// Records that threads with this name are threads of the agent, which has a few fixed names.
+    pub(crate) fn name_agent_thread(&mut self, name: &'static str) {
+        if !self.agent_threads.contains(&name) {
+            self.agent_threads.push(name);
         }
     }
 
