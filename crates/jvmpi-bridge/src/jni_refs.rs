@@ -1,29 +1,15 @@
-//! JNI_GLOBALREF and JNI_WEAK_GLOBALREF events: replaces the four functions of JNI that create and delete such
+//! JNI_GLOBALREF and JNI_WEAK_GLOBALREF events, from hooks of the functions of JNI that create and delete such
 //! references. References that the VM creates for itself are not reported.
 
-use std::ffi::c_void;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvmti::sys::{RawEnv, RawObject, jni_slot};
-use jvmti::{Env, Jni, Live, Object};
+use jvmti::sys::{RawEnv, RawObject};
+use jvmti::{Env, Jni, Live, Object, ReferenceHooks};
 use locks::{Mutex, Rank};
 use rustc_hash::FxHashMap;
 
 use crate::bridge::{Bridge, with_profiler_paused};
 use vmpi::c_interface::layout::{GlobalRef, ObjectId, Payload, event};
-
-type Make = extern "system" fn(RawEnv, RawObject) -> RawObject;
-type Drop = extern "system" fn(RawEnv, RawObject);
-
-/// JNI's own functions.
-struct Before {
-    make: Make,
-    drop: Drop,
-    make_weak: Make,
-    drop_weak: Drop,
-}
-
-static BEFORE: OnceLock<Before> = OnceLock::new();
 
 /// Global references created since the functions were replaced, for the roots of a heap dump.
 pub(crate) struct JniRefs {
@@ -50,7 +36,11 @@ impl JniRefs {
 }
 
 /// A reference was created.
-fn made(env: RawEnv, reference: RawObject, kind: i32) {
+fn made(env: RawEnv, reference: RawObject, is_weak: bool) {
+    let kind = match is_weak {
+        false => event::JNI_GLOBALREF_ALLOC,
+        true => event::JNI_WEAK_GLOBALREF_ALLOC,
+    };
     let Some(bridge) = Bridge::get().filter(|bridge| bridge.wants(kind)) else {
         return;
     };
@@ -64,7 +54,7 @@ fn made(env: RawEnv, reference: RawObject, kind: i32) {
         };
         bridge.meet_current(live, jni);
         let object = bridge.id_of(live, jni, object);
-        if kind == event::JNI_GLOBALREF_ALLOC {
+        if !is_weak {
             bridge
                 .refs
                 .by_reference
@@ -77,7 +67,11 @@ fn made(env: RawEnv, reference: RawObject, kind: i32) {
 }
 
 /// A reference is about to be deleted.
-fn dropping(env: RawEnv, reference: RawObject, kind: i32) {
+fn dropping(env: RawEnv, reference: RawObject, is_weak: bool) {
+    let kind = match is_weak {
+        false => event::JNI_GLOBALREF_FREE,
+        true => event::JNI_WEAK_GLOBALREF_FREE,
+    };
     let Some(bridge) = Bridge::get().filter(|bridge| bridge.wants(kind)) else {
         return;
     };
@@ -89,7 +83,7 @@ fn dropping(env: RawEnv, reference: RawObject, kind: i32) {
     }
     with_profiler_paused(|| {
         bridge.meet_current(live, jni);
-        if kind == event::JNI_GLOBALREF_FREE {
+        if !is_weak {
             bridge
                 .refs
                 .by_reference
@@ -100,72 +94,14 @@ fn dropping(env: RawEnv, reference: RawObject, kind: i32) {
     });
 }
 
-fn fenced(body: impl FnOnce()) {
-    let _ = jvmti::fence("JNI reference", body);
-}
-
-extern "system" fn make(env: RawEnv, object: RawObject) -> RawObject {
-    let Some(before) = BEFORE.get() else {
-        return std::ptr::null_mut();
-    };
-    let reference = (before.make)(env, object);
-    fenced(|| made(env, reference, event::JNI_GLOBALREF_ALLOC));
-    reference
-}
-
-extern "system" fn make_weak(env: RawEnv, object: RawObject) -> RawObject {
-    let Some(before) = BEFORE.get() else {
-        return std::ptr::null_mut();
-    };
-    let reference = (before.make_weak)(env, object);
-    fenced(|| made(env, reference, event::JNI_WEAK_GLOBALREF_ALLOC));
-    reference
-}
-
-extern "system" fn drop(env: RawEnv, reference: RawObject) {
-    if let Some(before) = BEFORE.get() {
-        fenced(|| dropping(env, reference, event::JNI_GLOBALREF_FREE));
-        (before.drop)(env, reference);
-    }
-}
-
-extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
-    if let Some(before) = BEFORE.get() {
-        fenced(|| dropping(env, reference, event::JNI_WEAK_GLOBALREF_FREE));
-        (before.drop_weak)(env, reference);
-    }
-}
-
-/// Installs the functions of this module, once and permanently.
+/// Installs the hooks, once and permanently.
 ///
 /// # Errors
 /// The VM refuses.
 pub(crate) fn watch(env: Env<Live>, jni: Jni) -> jvmti::Result<()> {
-    if BEFORE.get().is_some() {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if IS_DONE.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
-    // SAFETY: a JNI environment points to its table of functions, and the slots
-    // have these signatures.
-    unsafe {
-        let table = *jni.raw();
-        let slot = |slot: usize| *table.add(slot);
-        let before = Before {
-            make: std::mem::transmute::<*const c_void, Make>(slot(jni_slot::NewGlobalRef)),
-            drop: std::mem::transmute::<*const c_void, Drop>(slot(jni_slot::DeleteGlobalRef)),
-            make_weak: std::mem::transmute::<*const c_void, Make>(slot(jni_slot::NewWeakGlobalRef)),
-            drop_weak: std::mem::transmute::<*const c_void, Drop>(slot(
-                jni_slot::DeleteWeakGlobalRef,
-            )),
-        };
-        if BEFORE.set(before).is_err() {
-            return Ok(());
-        }
-        env.replace_jni(&[
-            (jni_slot::NewGlobalRef, make as *const c_void),
-            (jni_slot::DeleteGlobalRef, drop as *const c_void),
-            (jni_slot::NewWeakGlobalRef, make_weak as *const c_void),
-            (jni_slot::DeleteWeakGlobalRef, drop_weak as *const c_void),
-        ])?;
-    }
-    Ok(())
+    env.replace_references(jni, ReferenceHooks { made, dropping })
 }

@@ -36,4 +36,4 @@ pub use env_live::{FrameRow, MonitorUsage, StackRow, ThreadRow};
 pub use error::{Error, Result};
 pub use heap::{HeapWalk, Primitive, Reference, Walk};
 pub use jni::{JavaVm, Jni, Object};
-pub use references::ReferenceFunctions;
+pub use references::ReferenceHooks;

@@ -1,44 +1,52 @@
-//! Replaces the four functions of JNI that create and delete global references by others. This library itself calls the
-//! VM's own functions.
+//! Replaces the four functions of JNI that create and delete global references by some that also call hooks. This
+//! library itself calls the VM's own functions.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use crate::agent::fence;
 use crate::env::{Env, Live};
 use crate::error::{Error, Result};
 use crate::jni::{Jni, Object};
 use crate::sys::{RawEnv, RawObject, jni_slot as slot, table_call};
 
-/// `NewGlobalRef`, `NewWeakGlobalRef`.
-pub type MakeReference = extern "system" fn(RawEnv, RawObject) -> RawObject;
-/// `DeleteGlobalRef`, `DeleteWeakGlobalRef`.
-pub type DropReference = extern "system" fn(RawEnv, RawObject);
+type Make = extern "system" fn(RawEnv, RawObject) -> RawObject;
+type Drop = extern "system" fn(RawEnv, RawObject);
 
 /// The four functions.
 #[derive(Clone, Copy, Debug)]
-pub struct ReferenceFunctions {
-    /// `NewGlobalRef`.
-    pub make: MakeReference,
-    /// `DeleteGlobalRef`.
-    pub drop: DropReference,
-    /// `NewWeakGlobalRef`.
-    pub make_weak: MakeReference,
-    /// `DeleteWeakGlobalRef`.
-    pub drop_weak: DropReference,
+struct Functions {
+    make: Make,
+    drop: Drop,
+    make_weak: Make,
+    drop_weak: Drop,
 }
 
-static BEFORE: OnceLock<ReferenceFunctions> = OnceLock::new();
+/// What is called for each global reference. The last parameter is whether it is weak.
+#[derive(Clone, Copy, Debug)]
+pub struct ReferenceHooks {
+    /// A reference was created, and is returned to its maker afterwards.
+    pub made: fn(RawEnv, RawObject, bool),
+    /// A reference is about to be deleted.
+    pub dropping: fn(RawEnv, RawObject, bool),
+}
 
-impl ReferenceFunctions {
-    /// The functions that were in the table before; `None` while they are not replaced.
-    #[must_use]
-    pub fn before() -> Option<&'static Self> {
-        BEFORE.get()
-    }
+/// The functions that were in the table before they were first replaced, and the hooks.
+static REPLACED: OnceLock<(Functions, ReferenceHooks)> = OnceLock::new();
 
+const OURS: Functions = Functions {
+    make,
+    drop: drop_global,
+    make_weak,
+    drop_weak,
+};
+
+impl Functions {
     /// The original functions, whether or not they are replaced now.
-    pub(crate) fn own(jni: Jni) -> Self {
-        BEFORE.get().copied().unwrap_or_else(|| Self::of(jni))
+    fn own(jni: Jni) -> Self {
+        REPLACED
+            .get()
+            .map_or_else(|| Self::of(jni), |(before, _)| *before)
     }
 
     fn of(jni: Jni) -> Self {
@@ -46,10 +54,8 @@ impl ReferenceFunctions {
         // have these signatures.
         unsafe {
             let table = *jni.raw();
-            let make =
-                |at: usize| std::mem::transmute::<*const c_void, MakeReference>(*table.add(at));
-            let drop =
-                |at: usize| std::mem::transmute::<*const c_void, DropReference>(*table.add(at));
+            let make = |at: usize| std::mem::transmute::<*const c_void, Make>(*table.add(at));
+            let drop = |at: usize| std::mem::transmute::<*const c_void, Drop>(*table.add(at));
             Self {
                 make: make(slot::NewGlobalRef),
                 drop: drop(slot::DeleteGlobalRef),
@@ -60,41 +66,80 @@ impl ReferenceFunctions {
     }
 }
 
+/// Calls a function that creates a reference, and then the hook.
+fn made(
+    (env, object, is_weak): (RawEnv, RawObject, bool),
+    function: fn(&Functions) -> Make,
+) -> RawObject {
+    let Some((before, hooks)) = REPLACED.get() else {
+        return std::ptr::null_mut();
+    };
+    let reference = function(before)(env, object);
+    let _ = fence("JNI reference", || (hooks.made)(env, reference, is_weak));
+    reference
+}
+
+/// Calls the hook, and then a function that deletes a reference.
+fn dropped((env, reference, is_weak): (RawEnv, RawObject, bool), function: fn(&Functions) -> Drop) {
+    if let Some((before, hooks)) = REPLACED.get() {
+        let _ = fence("JNI reference", || {
+            (hooks.dropping)(env, reference, is_weak);
+        });
+        function(before)(env, reference);
+    }
+}
+
+extern "system" fn make(env: RawEnv, object: RawObject) -> RawObject {
+    made((env, object, false), |before| before.make)
+}
+
+extern "system" fn make_weak(env: RawEnv, object: RawObject) -> RawObject {
+    made((env, object, true), |before| before.make_weak)
+}
+
+extern "system" fn drop_global(env: RawEnv, reference: RawObject) {
+    dropped((env, reference, false), |before| before.drop);
+}
+
+extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
+    dropped((env, reference, true), |before| before.drop_weak);
+}
+
 impl Env<Live> {
-    /// Replaces the functions that create and delete global references, for all threads. Each new function must call
-    /// the original in [`ReferenceFunctions::before`].
+    /// Replaces the functions that create and delete global references, for all threads, by some that also call the
+    /// hooks. The hooks of the first call stay.
     ///
     /// # Errors
     /// The VM refuses, or the functions are already replaced.
-    pub fn replace_references(self, jni: Jni, ours: ReferenceFunctions) -> Result<()> {
-        let now = ReferenceFunctions::of(jni);
-        if std::ptr::fn_addr_eq(now.make, ours.make) {
+    pub fn replace_references(self, jni: Jni, hooks: ReferenceHooks) -> Result<()> {
+        let now = Functions::of(jni);
+        if std::ptr::fn_addr_eq(now.make, OURS.make) {
             return Err(Error::Jni("a second replacement"));
         }
-        BEFORE.get_or_init(|| now);
-        self.set_references(ours)
+        REPLACED.get_or_init(|| (now, hooks));
+        self.set_references(OURS)
     }
 
-    /// Restores the previous functions, unless others that call `ours` have been installed since.
+    /// Restores the previous functions, unless others that call the present ones have been installed since.
     ///
     /// # Errors
     /// The VM refuses, or others have been installed.
-    pub fn restore_references(self, jni: Jni, ours: ReferenceFunctions) -> Result<()> {
-        let now = ReferenceFunctions::of(jni);
-        match BEFORE.get() {
-            Some(before) if std::ptr::fn_addr_eq(now.make, ours.make) => {
+    pub fn restore_references(self, jni: Jni) -> Result<()> {
+        let now = Functions::of(jni);
+        match REPLACED.get() {
+            Some((before, _)) if std::ptr::fn_addr_eq(now.make, OURS.make) => {
                 self.set_references(*before)
             }
             _ => Err(Error::Jni("another agent's functions")),
         }
     }
 
-    fn set_references(self, ours: ReferenceFunctions) -> Result<()> {
+    fn set_references(self, to: Functions) -> Result<()> {
         let by = [
-            (slot::NewGlobalRef, ours.make as *const c_void),
-            (slot::DeleteGlobalRef, ours.drop as *const c_void),
-            (slot::NewWeakGlobalRef, ours.make_weak as *const c_void),
-            (slot::DeleteWeakGlobalRef, ours.drop_weak as *const c_void),
+            (slot::NewGlobalRef, to.make as *const c_void),
+            (slot::DeleteGlobalRef, to.drop as *const c_void),
+            (slot::NewWeakGlobalRef, to.make_weak as *const c_void),
+            (slot::DeleteWeakGlobalRef, to.drop_weak as *const c_void),
         ];
         // SAFETY: the types are those of the slots, and functions of a library that the VM
         // never unloads stay callable.
@@ -122,20 +167,20 @@ impl Jni {
         result
     }
 
-    /// A global reference of the agent, which is not reported as one of the program: see [`ReferenceFunctions`].
+    /// A global reference of the agent, for which no hook is called.
     pub fn new_global(self, object: Object) -> Result<Object> {
-        let make = ReferenceFunctions::own(self).make;
+        let make = Functions::own(self).make;
         self.found("NewGlobalRef", make(self.raw(), object.raw()))
     }
 
     /// Deletes a global reference.
     pub fn delete_global(self, object: Object) {
-        (ReferenceFunctions::own(self).drop)(self.raw(), object.raw());
+        (Functions::own(self).drop)(self.raw(), object.raw());
     }
 
     /// A weak global reference.
     pub fn new_weak(self, object: Object) -> Result<Object> {
-        let make = ReferenceFunctions::own(self).make_weak;
+        let make = Functions::own(self).make_weak;
         self.found("NewWeakGlobalRef", make(self.raw(), object.raw()))
     }
 
@@ -143,7 +188,7 @@ impl Jni {
     /// exception only then.
     #[must_use]
     pub fn weak(self, object: Object) -> Option<Object> {
-        let raw = (ReferenceFunctions::own(self).make_weak)(self.raw(), object.raw());
+        let raw = (Functions::own(self).make_weak)(self.raw(), object.raw());
         if raw.is_null() {
             self.clear_exception();
         }
@@ -152,6 +197,6 @@ impl Jni {
 
     /// Deletes a weak global reference.
     pub fn delete_weak(self, object: Object) {
-        (ReferenceFunctions::own(self).drop_weak)(self.raw(), object.raw());
+        (Functions::own(self).drop_weak)(self.raw(), object.raw());
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jvmti::sys::{RawEnv, RawObject};
-use jvmti::{Env, Jni, Live, Object, ReferenceFunctions, fence};
+use jvmti::{Env, Jni, Live, Object, ReferenceHooks};
 use locks::{Mutex, MutexGuard, Rank};
 use rustc_hash::FxHashMap;
 use vmpi::{ClassId, Memory, ReferenceRow, References, ThreadId, TraceId, Worth};
@@ -218,47 +218,9 @@ fn made(env: RawEnv, reference: RawObject, weak: bool) {
     });
 }
 
-fn before() -> Option<&'static ReferenceFunctions> {
-    ReferenceFunctions::before()
-}
-
-extern "system" fn make(env: RawEnv, object: RawObject) -> RawObject {
-    let Some(before) = before() else {
-        return std::ptr::null_mut();
-    };
-    let reference = (before.make)(env, object);
-    let _ = fence("NewGlobalRef", || made(env, reference, false));
-    reference
-}
-
-extern "system" fn make_weak(env: RawEnv, object: RawObject) -> RawObject {
-    let Some(before) = before() else {
-        return std::ptr::null_mut();
-    };
-    let reference = (before.make_weak)(env, object);
-    let _ = fence("NewWeakGlobalRef", || made(env, reference, true));
-    reference
-}
-
 /// Removes a reference before it is deleted, because its slot may be reused immediately.
-fn dropping(reference: RawObject) {
-    let _ = fence("DeleteGlobalRef", || {
-        with_table(|table| table.remove(reference as usize));
-    });
-}
-
-extern "system" fn drop_global(env: RawEnv, reference: RawObject) {
-    dropping(reference);
-    if let Some(before) = before() {
-        (before.drop)(env, reference);
-    }
-}
-
-extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
-    dropping(reference);
-    if let Some(before) = before() {
-        (before.drop_weak)(env, reference);
-    }
+fn dropping(_env: RawEnv, reference: RawObject, _weak: bool) {
+    with_table(|table| table.remove(reference as usize));
 }
 
 /// Records references from now on.
@@ -267,19 +229,12 @@ extern "system" fn drop_weak(env: RawEnv, reference: RawObject) {
 /// When the VM refuses.
 pub(crate) fn record(env: Env<Live>, jni: Jni, memory: &Arc<Memory>) -> jvmti::Result<()> {
     with_table(|table| table.memory = Arc::clone(memory));
-    env.replace_references(jni, OURS)
+    env.replace_references(jni, ReferenceHooks { made, dropping })
 }
-
-const OURS: ReferenceFunctions = ReferenceFunctions {
-    make,
-    drop: drop_global,
-    make_weak,
-    drop_weak,
-};
 
 /// Stops recording, and restores the VM's functions.
 pub(crate) fn forget(env: Env<Live>, jni: Jni) {
-    if let Err(error) = env.restore_references(jni, OURS)
+    if let Err(error) = env.restore_references(jni)
         && let Some(hotspot) = HotSpot::get()
     {
         (hotspot.message)(&format!("JNI's functions stay replaced: {error}"));
