@@ -55,53 +55,51 @@ pub(super) struct Hook {
 /// How many objects had been loaded when the slots were last read, and whether the number was the same the time before.
 static SEEN: Mutex<(u64, bool)> = Mutex::new(Rank::Libraries, (0, false));
 
-/// Address range of the library that holds `address`.
-pub(crate) fn range_of(address: usize) -> (usize, usize) {
-    let mut search = (address, (0, 0));
-    // SAFETY: the callback has the signature and gets the live `search`.
-    unsafe {
-        libc::dl_iterate_phdr(Some(find_range), (&raw mut search).cast());
+/// Calls `body` with each loaded object and its program headers until it returns true. The linker is locked meanwhile, so
+/// that the object stays. Therefore `body` must not allocate: a thread with the lock of the allocator may wait for the
+/// linker.
+pub(super) fn each_loaded<F>(mut body: F)
+where
+    F: FnMut(&libc::dl_phdr_info, &[libc::Elf64_Phdr]) -> bool,
+{
+    unsafe extern "C" fn visit<F>(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        body: *mut c_void,
+    ) -> c_int
+    where
+        F: FnMut(&libc::dl_phdr_info, &[libc::Elf64_Phdr]) -> bool,
+    {
+        // SAFETY: the linker passes a valid object, whose table has so many rows, and the pointer from below.
+        unsafe {
+            let (info, body) = (&*info, &mut *body.cast::<F>());
+            let headers = match info.dlpi_phdr.is_null() {
+                true => &[],
+                false => std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+            };
+            body(info, headers).into()
+        }
     }
-    search.1
+    // SAFETY: the callback has the signature, and gets the live `body`.
+    unsafe { libc::dl_iterate_phdr(Some(visit::<F>), (&raw mut body).cast()) };
 }
 
-unsafe extern "C" fn find_range(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    search: *mut c_void,
-) -> c_int {
-    // SAFETY: the linker passes a valid object and our own pointer.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<(usize, (usize, usize))>()) };
-    // SAFETY: as above.
-    let headers = unsafe { headers(info) };
-    let base = info.dlpi_addr as usize;
-    let ranges = headers
-        .iter()
-        .filter(|header| header.p_type == LOAD)
-        .map(|header| {
+/// Address range of the library that holds `address`.
+pub(crate) fn range_of(address: usize) -> (usize, usize) {
+    let mut found = (0, 0);
+    each_loaded(|info, headers| {
+        let base = info.dlpi_addr as usize;
+        let loads = headers.iter().filter(|header| header.p_type == LOAD);
+        let ranges = loads.map(|header| {
             let start = base + header.p_vaddr as usize;
             (start, start + header.p_memsz as usize)
         });
-    let whole = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-    match whole {
-        Some(range) if (range.0..range.1).contains(&search.0) => {
-            search.1 = range;
-            1
-        }
-        _ => 0,
-    }
-}
-
-/// The program headers of an object.
-///
-/// # Safety
-/// `info` must come from the linker.
-unsafe fn headers(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
-    if info.dlpi_phdr.is_null() {
-        return &[];
-    }
-    // SAFETY: the linker's table has so many rows.
-    unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
+        let whole = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let whole = whole.filter(|range| (range.0..range.1).contains(&address));
+        found = whole.unwrap_or_default();
+        whole.is_some()
+    });
+    found
 }
 
 struct Patch<'a> {
@@ -141,10 +139,22 @@ pub(super) fn patch(hooks: &[Hook], own: (usize, usize)) -> bool {
         is_left: false,
         pipe: Pipe(None),
     };
-    // SAFETY: the callback has the signature and gets the live `patch`.
-    unsafe {
-        libc::dl_iterate_phdr(Some(visit), (&raw mut patch).cast());
-    }
+    each_loaded(|info, headers| {
+        patch.adds = info.dlpi_adds;
+        if patch.seen.is_none() {
+            let seen = patch.seen.insert(SEEN.lock());
+            // An object that was being linked is read once more.
+            if **seen == (info.dlpi_adds, true) {
+                return true;
+            }
+        }
+        if patch.linker == 0 || patch.linker != info.dlpi_addr as usize {
+            // SAFETY: the linker holds its lock, so that the object stays; nothing in the function waits for a lock of
+            // the program's.
+            unsafe { patch_object(info.dlpi_addr as usize, headers, &mut patch) };
+        }
+        false
+    });
     let Some(mut seen) = patch.seen else {
         return false;
     };
@@ -153,36 +163,9 @@ pub(super) fn patch(hooks: &[Hook], own: (usize, usize)) -> bool {
     !is_same
 }
 
-unsafe extern "C" fn visit(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    patch: *mut c_void,
-) -> c_int {
-    // SAFETY: the linker passes a valid object and our own pointer. It holds its lock, so
-    // that the object stays; nothing here allocates or waits for a lock of the program's.
-    unsafe {
-        let (info, patch) = (&*info, &mut *patch.cast::<Patch<'_>>());
-        patch.adds = info.dlpi_adds;
-        if patch.seen.is_none() {
-            let seen = patch.seen.insert(SEEN.lock());
-            // An object that was being linked is read once more.
-            if **seen == (info.dlpi_adds, true) {
-                return 1;
-            }
-        }
-        if patch.linker == 0 || patch.linker != info.dlpi_addr as usize {
-            patch_object(info, patch);
-        }
-    }
-    0
-}
-
 /// # Safety
-/// `info` must be a loaded object that stays loaded meanwhile.
-unsafe fn patch_object(info: &libc::dl_phdr_info, patch: &mut Patch<'_>) {
-    // SAFETY: the caller's promise.
-    let headers = unsafe { headers(info) };
-    let base = info.dlpi_addr as usize;
+/// `base` and `headers` must be those of a loaded object that stays loaded meanwhile.
+unsafe fn patch_object(base: usize, headers: &[libc::Elf64_Phdr], patch: &mut Patch<'_>) {
     let at = |header: &libc::Elf64_Phdr| base.wrapping_add(header.p_vaddr as usize);
     let Some(dynamic) = headers.iter().find(|header| header.p_type == DYNAMIC) else {
         return;

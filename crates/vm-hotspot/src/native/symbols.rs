@@ -1,7 +1,7 @@
 //! Names of native functions and their libraries. Neither an allocation nor a signal handler looks them up: a thread of the
 //! agent does, a moment after the stack was taken.
 
-use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use vmpi::{Memory, Worth};
 
 use crate::native::functions::Functions;
+use crate::native::objects::each_loaded;
 use crate::native::own_files::own_file;
 
 /// Libraries that only pass an allocation on; it is counted for their caller.
@@ -202,85 +203,47 @@ impl Symbols {
     }
 }
 
-/// A search in the list of loaded files, and its result.
-struct Search {
-    address: usize,
-    /// What is added to the addresses of the file.
-    bias: usize,
-    name: [u8; 4096],
-    length: usize,
-}
-
 /// The file that is loaded at an address, and what was added to the addresses in it.
 fn loaded_at(address: usize) -> Option<(PathBuf, usize)> {
-    let mut search = Search {
-        address,
-        bias: 0,
-        name: [0; 4096],
-        length: 0,
-    };
-    // SAFETY: the function gets the pointer back as long as the call lasts.
-    let found = unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    if found == 0 {
-        return None;
-    }
-    let path = match search.length {
+    let mut name = [0; 4096];
+    let mut found = None;
+    each_loaded(|info, headers| {
+        let bias = info.dlpi_addr as usize;
+        let is_here = |header: &libc::Elf64_Phdr| {
+            let begin = bias.wrapping_add(header.p_vaddr as usize);
+            let offset = address.wrapping_sub(begin);
+            let is_code = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
+            is_code && offset < header.p_memsz as usize
+        };
+        if !headers.iter().any(is_here) {
+            return false;
+        }
+        let mut length = 0;
+        if !info.dlpi_name.is_null() {
+            // SAFETY: a text of the linker's.
+            let text = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+            length = text.len().min(name.len());
+            name[..length].copy_from_slice(&text[..length]);
+        }
+        found = Some((length, bias));
+        true
+    });
+    let (length, bias) = found?;
+    let path = match length {
         // The program itself has no name.
         0 => std::fs::read_link(own_file("exe")).ok()?,
-        length => PathBuf::from(OsStr::from_bytes(&search.name[..length])),
+        length => PathBuf::from(OsStr::from_bytes(&name[..length])),
     };
-    Some((path, search.bias))
-}
-
-/// Called for each loaded file until it returns a number other than 0. The linker is locked meanwhile, so nothing is
-/// allocated here: a thread with the lock of the allocator might wait for the linker.
-unsafe extern "C" fn look(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    search: *mut c_void,
-) -> c_int {
-    // SAFETY: the linker's promise, and that of `loaded_at`.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-    if info.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: there are so many headers.
-    let headers =
-        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let bias = info.dlpi_addr as usize;
-    let is_here = |header: &libc::Elf64_Phdr| {
-        let begin = bias.wrapping_add(header.p_vaddr as usize);
-        let offset = search.address.wrapping_sub(begin);
-        let is_code = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
-        is_code && offset < header.p_memsz as usize
-    };
-    if !headers.iter().any(is_here) {
-        return 0;
-    }
-    search.bias = bias;
-    if !info.dlpi_name.is_null() {
-        // SAFETY: a text of the linker's.
-        let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
-        search.length = name.len().min(search.name.len());
-        search.name[..search.length].copy_from_slice(&name[..search.length]);
-    }
-    1
+    Some((path, bias))
 }
 
 /// How many libraries were loaded and unloaded in all.
 fn changes_of_libraries() -> u64 {
-    unsafe extern "C" fn first(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        changes: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the linker's promise, and that of the caller below.
-        unsafe { *changes.cast::<u64>() = (*info).dlpi_adds.wrapping_add((*info).dlpi_subs) };
-        1
-    }
-    let mut changes = 0_u64;
-    // SAFETY: the function gets the pointer back as long as the call lasts.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut changes).cast()) };
+    let mut changes = 0;
+    each_loaded(|info, _| {
+        changes = info.dlpi_adds.wrapping_add(info.dlpi_subs);
+        true
+    });
     changes
 }
 
