@@ -689,14 +689,18 @@ public final class HprofTracker {
         int picked = Integer.bitCount((int) siteWord);
         int more = rarity - picked;
         if (more > 0) {
-            // The increment is odd and differs between threads.
-            noise = noise * 6364136223846793005L + 1442695040888963407L + ((long) id << 1);
-            if (noise >>> 64 - more != 0) {
+            if (random() >>> 64 - more != 0) {
                 return;
             }
             picked = rarity;
         }
         sample(this, siteWord, picked);
+    }
+
+    /** 64 bits of which the high ones are random. The increment is odd and differs between threads. */
+    private long random() {
+        noise = noise * 6364136223846793005L + 1442695040888963407L + ((long) id << 1);
+        return noise;
     }
 
     // In the following methods the rare case is a call at the very end, because the compiler keeps values that are
@@ -980,8 +984,7 @@ public final class HprofTracker {
         }
         boolean isChosen = countdown < 0;
         if (isChosen) {
-            noise = noise * 6364136223846793005L + 1442695040888963407L;
-            countdown = (int) ((noise >>> 33) % ((2 << SOME_LOG2) - 1));
+            countdown = (int) ((random() >>> 33) % ((2 << SOME_LOG2) - 1));
             carryMany(key);
         }
         int weight = 0;

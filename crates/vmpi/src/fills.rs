@@ -200,13 +200,7 @@ mod tests {
     /// Each object of a known population is examined with its own probability.
     #[test]
     fn sums_of_a_part_are_those_of_the_whole_within_their_variance() {
-        let mut noise = 7_u64;
-        let mut random = || {
-            noise = noise
-                .wrapping_mul(0x5851_F42D_4C95_7F2D)
-                .wrapping_add(0x14057B7EF767814F);
-            (noise >> 33) as f64 / f64::from(1_u32 << 31)
-        };
+        let mut random = crate::Random::new(7);
         let (runs, objects) = (400, 500_u64);
         let truth: f64 = (0..objects).map(|n| (n % 50) as f64).sum();
         let (mut inside, mut mean) = (0, 0.0);
@@ -214,7 +208,7 @@ mod tests {
             let mut sum = Sum::default();
             for n in 0..objects {
                 let chance = if n % 2 == 0 { 0.1 } else { 0.5 };
-                if random() < chance {
+                if random.uniform() < chance {
                     sum.add(n % 50, 1.0 / chance);
                 }
             }

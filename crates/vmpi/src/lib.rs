@@ -79,7 +79,7 @@ pub use info::{
 pub use instances::{InstanceQuery, Listing};
 pub use kind::{Delivery, EventKind, EventMode, IdKind, Outcome};
 pub use references::{ReferenceRow, References};
-pub use sample::FairSample;
+pub use sample::{FairSample, Random};
 pub use switches::Switches;
 pub use vm::{Control, HeapSummary, Profiler, Vm, VmError};
 pub use vm_event::{

@@ -1,11 +1,40 @@
-//! A random sample of objects whose number is not known in advance.
+//! Random numbers, and a random sample of objects whose number is not known in advance.
+
+/// Random numbers (SplitMix64): similar seeds, too, give unrelated numbers. They are uniformly distributed, but not
+/// unpredictable.
+#[derive(Clone, Copy, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Seeds whose difference is a small multiple of this give parts of the same sequence.
+    pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    /// The numbers of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(Self::STEP);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// The next number, at least 0 and below 1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
 
 /// Keeps a fixed number of the added objects, each with the same probability (Algorithm R of Vitter, 1985). The same
 /// seed gives the same sample.
 #[derive(Clone, Debug)]
 pub struct FairSample<T> {
     most: usize,
-    noise: u64,
+    random: Random,
     seen: u64,
     chosen: Vec<T>,
 }
@@ -16,7 +45,7 @@ impl<T> FairSample<T> {
     pub fn new(most: usize, seed: u32) -> Self {
         Self {
             most,
-            noise: u64::from(seed),
+            random: Random::new(seed.into()),
             seen: 0,
             chosen: Vec::new(),
         }
@@ -30,18 +59,10 @@ impl<T> FairSample<T> {
             return;
         }
         // The nth object replaces one of those kept with the probability most / n.
-        let at = usize::try_from(self.next() % self.seen).unwrap_or(usize::MAX);
+        let at = usize::try_from(self.random.bits() % self.seen).unwrap_or(usize::MAX);
         if let Some(slot) = self.chosen.get_mut(at) {
             *slot = one;
         }
-    }
-
-    /// The next number of SplitMix64: similar seeds, too, give unrelated numbers. The sample need not be unpredictable.
-    fn next(&mut self) -> u64 {
-        self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.noise ^ self.noise >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
     }
 
     /// The number of objects added, and those that were kept, in no particular order.

@@ -230,11 +230,8 @@ mod tests {
     /// The same list with a time for each object.
     #[test]
     fn times_are_those_of_the_objects_whoever_dies() {
-        let mut noise = 5_u64;
-        let mut random = |below: u64| {
-            noise = noise.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(11);
-            (noise >> 33) % below
-        };
+        let mut random = vmpi::Random::new(5);
+        let mut random = |below: u64| random.bits() % below;
         let (mut all, mut truth) = (Dated::default(), Vec::new());
         let mut time = 0;
         for _ in 0..200 {
@@ -263,11 +260,8 @@ mod tests {
 
     #[test]
     fn who_goes_through_them_sees_each_once_whoever_dies() {
-        let mut noise = 9_u64;
-        let mut random = |below: u64| {
-            noise = noise.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(11);
-            (noise >> 33) % below
-        };
+        let mut random = vmpi::Random::new(9);
+        let mut random = |below: u64| random.bits() % below;
         let number = |entry: &Entry| entry.weak().raw() as usize / 8;
         for _ in 0..50 {
             let mut all = Dated::default();

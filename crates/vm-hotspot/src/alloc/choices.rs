@@ -10,22 +10,21 @@ use jvmti::{Jni, Object};
 use rustc_hash::{FxHashMap, FxHashSet};
 use vmpi::class_options::Rules;
 use vmpi::info::java_name;
-use vmpi::{Choice, ClassAnswer, ClassId, ClassOptions, Share};
+use vmpi::{Choice, ClassAnswer, ClassId, ClassOptions, Random, Share};
 
 use crate::live::own_code::Asking;
 use crate::vm::places::module;
 use crate::vm::registry::Registry;
 
-/// Random numbers that choose objects; uniform, but not cryptographic.
+/// Random numbers that choose objects.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(Random);
 
 impl Default for Dice {
     /// A new seed each time, so that threads that do the same do not choose the same objects.
     fn default() -> Self {
         static MADE: AtomicU64 = AtomicU64::new(1);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        Self(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        Self(Random::new(MADE.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
@@ -35,21 +34,12 @@ impl Dice {
         if share == Share::ALL {
             return true;
         }
-        share.chooses(self.throw())
+        share.chooses((self.0.bits() >> 32) as u32)
     }
 
     /// Whether the next object is tracked, one of `1 << halves` on average.
     pub(crate) fn choose_in_halves(&mut self, halves: u32) -> bool {
-        halves == 0 || self.throw().leading_zeros() >= halves
-    }
-
-    /// 32 random bits.
-    fn throw(&mut self) -> u32 {
-        // Xorshift with a multiplication; its high half is random enough for this choice.
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
+        halves == 0 || self.0.bits().leading_zeros() >= halves
     }
 }
 

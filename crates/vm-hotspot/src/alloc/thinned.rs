@@ -2,13 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use vmpi::Random;
+
 /// A uniformly distributed random number, at least 0 and below 1.
 pub(crate) fn uniform() -> f64 {
-    static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
-    let mut bits = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((bits ^ bits >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+    static SEED: AtomicU64 = AtomicU64::new(0);
+    Random::new(SEED.fetch_add(Random::STEP, Ordering::Relaxed)).uniform()
 }
 
 /// The share of objects of `size` bytes that are sampled with an interval.

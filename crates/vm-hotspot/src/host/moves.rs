@@ -120,11 +120,8 @@ mod tests {
 
     #[test]
     fn any_permutation_with_deaths_can_be_reported() {
-        let mut seed = 7_u64;
-        let mut random = move |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
+        let mut random = vmpi::Random::new(7);
+        let mut random = |below: u64| random.bits() % below;
         for _ in 0..500 {
             let count = 1 + random(12);
             let mut places: Vec<u64> = (1..=count + 3).map(|place| place * 8).collect();

@@ -8,6 +8,8 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use vmpi::Random;
+
 use super::objects::Hook;
 use super::{Malloc, sample};
 
@@ -18,15 +20,15 @@ pub(super) static ON: AtomicBool = AtomicBool::new(false);
 pub(super) struct Local {
     /// Bytes until a block is recorded.
     left: Cell<i64>,
-    /// State of the random numbers; 0 before the first.
-    seed: Cell<u64>,
+    /// `None` before the first random number.
+    random: Cell<Option<Random>>,
     /// This thread is inside the allocator or inside us.
     inside: Cell<bool>,
 }
 
 thread_local! {
     static LOCAL: Local = const {
-        Local { left: Cell::new(-1), seed: Cell::new(0), inside: Cell::new(false) }
+        Local { left: Cell::new(-1), random: Cell::new(None), inside: Cell::new(false) }
     };
 }
 
@@ -44,7 +46,7 @@ impl Local {
             self.left.set(-1);
             return true;
         }
-        if self.seed.get() == 0 {
+        if self.random.get().is_none() {
             // A thread begins in the middle of a distance, which is distributed as a whole one.
             self.left
                 .set(self.distance(interval).saturating_sub(size as i64));
@@ -59,27 +61,14 @@ impl Local {
     /// Bytes to the next recorded one: exponential, so that a block of `s` bytes is recorded
     /// with chance `1 - exp(-s / interval)` whatever came before.
     fn distance(&self, interval: u64) -> i64 {
-        let mut seed = self.seed.get();
-        if seed == 0 {
+        let mut random = self.random.get().unwrap_or_else(|| {
             let clock = crate::vm::config::Clock::Elapsed.now().cast_unsigned();
-            seed = (std::ptr::from_ref(self) as u64 ^ clock.rotate_left(32)) | 1;
-            for _ in 0..8 {
-                seed = next(seed);
-            }
-        }
-        let seed = next(seed);
-        self.seed.set(seed);
-        let number = seed.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
-        let chance = (number as f64 + 1.0) / (1_u64 << 53) as f64;
+            Random::new(std::ptr::from_ref(self) as u64 ^ clock.rotate_left(32))
+        });
+        let chance = 1.0 - random.uniform();
+        self.random.set(Some(random));
         (-chance.ln() * interval as f64) as i64
     }
-}
-
-/// The next state of a xorshift generator; never 0.
-fn next(seed: u64) -> u64 {
-    let seed = seed ^ seed << 13;
-    let seed = seed ^ seed >> 7;
-    seed ^ seed << 17
 }
 
 /// Calls the allocator for a new block, and counts it.
@@ -453,7 +442,7 @@ mod tests {
         const INTERVAL: u64 = 4096;
         let local = Local {
             left: Cell::new(-1),
-            seed: Cell::new(0),
+            random: Cell::new(None),
             inside: Cell::new(false),
         };
         for size in [64_usize, 4096, 20_000] {
@@ -476,7 +465,7 @@ mod tests {
     fn every_block_is_chosen_when_asked_for() {
         let local = Local {
             left: Cell::new(-1),
-            seed: Cell::new(0),
+            random: Cell::new(None),
             inside: Cell::new(false),
         };
         assert!((0..1000).all(|size| local.ends_with(size) && local.draw(size, 0)));
