@@ -1,6 +1,6 @@
 //! Walks and dumps of the heap.
 //!
-//! 1. [`walk`] follows all references through JVMTI and passes complete objects to a sink.
+//! 1. [`walk`] follows all references through JVMTI and passes complete objects to a sink; `tags` names them.
 //! 2. Sinks: [`records`] writes records of [`vmpi::dump`]; `visit` adds the stacks of tracked objects, for text and binary dumps.
 //! 3. [`field_layout`], `array_layout` and `used_monitors` have facts that JVMTI does not report: offsets of fields,
 //!    sizes of arrays, monitors.
@@ -14,6 +14,7 @@ pub(crate) mod last_dump;
 pub(crate) mod native_dump;
 pub mod records;
 pub(crate) mod slots;
+pub(crate) mod tags;
 pub(crate) mod tracked_lists;
 pub(crate) mod used_monitors;
 pub(crate) mod visit;

@@ -202,7 +202,6 @@ mod tests {
     use crate::heap::walk::Shape;
     use jvmti::{HeapWalk, Walk};
     use std::collections::HashMap;
-    use vmpi::ClassId;
     use vmpi::dump::heap::decode;
 
     /// Tags are ids; classes have the tags 1 and 2.
@@ -216,18 +215,6 @@ mod tests {
 
         fn id(&self, tag: i64) -> ObjectHandle {
             ObjectHandle(tag.cast_unsigned())
-        }
-
-        fn place(&self, tag: i64) -> usize {
-            tag as usize
-        }
-
-        fn class(&self, tag: i64) -> ClassId {
-            ClassId(tag as u32)
-        }
-
-        fn class_tag(&self, class: ClassId) -> i64 {
-            i64::from(class.0)
         }
     }
 

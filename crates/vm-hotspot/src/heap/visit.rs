@@ -1,11 +1,8 @@
 //! A walk for [`HeapVisitor`]s: the heap with the stacks of tracked objects.
 //!
-//! It uses a separate JVMTI environment, with tags for classes, tracked objects and all objects of the walk. The tags
-//! are removed with it, so that the collector has no more work afterwards.
-//!
 //! This is used if the VM's own dumper is not available; it is several times as slow.
 
-use jvmti::{Capability, Env, Jni, Live, Object, Reference};
+use jvmti::{Env, Jni, Live, Object, Reference};
 use rustc_hash::FxHashMap;
 use vmpi::{
     BasicType, ClassId, ClassRecord, DumpLevel, FieldInfo, HeapVisitor, Instance, ObjectArray,
@@ -13,43 +10,28 @@ use vmpi::{
 };
 
 use crate::heap::field_layout::Layouts;
+use crate::heap::tags::{Tagged, Tags};
 use crate::heap::walk::{Classes, Ids, Met, Shape, Sink, Walker, WholeClass};
 use crate::threads::background::collect_garbage;
 use crate::vm::hotspot::HotSpot;
 use crate::vm::queries::failed;
 use crate::vm::registry::handles;
 
-/// Marks tags of objects that are not tracked.
-const PASSING: i64 = 1 << 40;
-/// Marks tags of tracked objects.
-const TRACKED: i64 = 1 << 41;
-
-/// Names of objects in one walk: the number of a class is its tag.
-struct Tags {
-    env: Env<Live>,
-    /// Sites of the tracked objects, by the low bits of their tags.
+/// Names of objects in one walk.
+struct Names {
+    tags: Tags,
+    /// Sites of the tagged tracked objects.
     sites: Vec<u32>,
     /// Handles that objects have outside of walks.
     named: FxHashMap<i64, ObjectHandle>,
-    /// Other objects so far.
-    count: i64,
 }
 
-impl Tags {
+impl Names {
     /// Gives an object the handle it has outside of walks; its tag.
     fn name(&mut self, object: Object, handle: ObjectHandle) -> i64 {
-        let mut tag = self.env.tag(object).unwrap_or(0);
-        if tag == 0 {
-            tag = self.pass();
-            let _ = self.env.set_tag(object, tag);
-        }
+        let (tag, _) = self.tags.of(object);
         self.named.insert(tag, handle);
         tag
-    }
-
-    fn pass(&mut self) -> i64 {
-        self.count += 1;
-        PASSING | (self.count - 1)
     }
 
     /// Tags tracked objects.
@@ -59,12 +41,8 @@ impl Tags {
                 let Some(object) = jni.new_local(entry.weak()) else {
                     continue;
                 };
-                // The object of a class has the class's tag.
-                if self.env.tag(object) == Ok(0) {
-                    let tag = TRACKED | self.sites.len() as i64;
-                    if self.env.set_tag(object, tag).is_ok() {
-                        self.sites.push(entry.site().0);
-                    }
+                if self.tags.track(object) {
+                    self.sites.push(entry.site().0);
                 }
                 jni.delete_local(object);
             }
@@ -96,41 +74,20 @@ impl Tags {
     }
 }
 
-impl Ids for Tags {
+impl Ids for Names {
     fn tag(&mut self, _class: i64, _shape: Option<Shape>, _size: i64) -> i64 {
-        self.pass()
+        self.tags.pass()
     }
 
     fn id(&self, tag: i64) -> ObjectHandle {
-        let index = (tag & !(PASSING | TRACKED)).cast_unsigned();
-        match tag {
-            0 => ObjectHandle::NULL,
-            _ if tag & (PASSING | TRACKED) == 0 => handles::class(ClassId(index as u32)),
-            _ => match self.named.get(&tag) {
-                Some(handle) => *handle,
-                None if tag & TRACKED != 0 => handles::object(1 + index),
-                None => handles::object(1 + self.sites.len() as u64 + index),
-            },
-        }
-    }
-
-    fn place(&self, tag: i64) -> usize {
-        let kind = usize::from(tag & PASSING != 0) + 2 * usize::from(tag & TRACKED != 0);
-        3 * (tag & !(PASSING | TRACKED)) as usize + kind
-    }
-
-    fn class(&self, tag: i64) -> ClassId {
-        ClassId(u32::try_from(tag).unwrap_or(0))
-    }
-
-    fn class_tag(&self, class: ClassId) -> i64 {
-        i64::from(class.0)
-    }
-}
-
-impl Drop for Tags {
-    fn drop(&mut self) {
-        let _ = self.env.dispose();
+        let number = match Tagged::of(tag) {
+            None => return ObjectHandle::NULL,
+            Some(Tagged::Class(class)) => return handles::class(class),
+            Some(Tagged::Tracked(number)) => number as u64,
+            Some(Tagged::Passing(number)) => self.sites.len() as u64 + number,
+        };
+        let named = self.named.get(&tag).copied();
+        named.unwrap_or_else(|| handles::object(1 + number))
     }
 }
 
@@ -144,9 +101,9 @@ struct Visits<'a> {
 
 impl Visits<'_> {
     fn trace_of(&self, met: &Met) -> TraceId {
-        match met.tag & TRACKED {
-            0 => TraceId::EMPTY,
-            _ => self.traces[(met.tag & !TRACKED) as usize],
+        match Tagged::of(met.tag) {
+            Some(Tagged::Tracked(number)) => self.traces[number],
+            _ => TraceId::EMPTY,
         }
     }
 }
@@ -242,15 +199,12 @@ pub(crate) fn walk(
     let live = hotspot.live().ok_or(VmError::WrongPhase)?;
     // JDK 8 holds copies of retransformed classes until the next collection.
     collect_garbage(hotspot, live, jni).map_err(failed)?;
-    let env = Env::create(hotspot.java).map_err(failed)?.attached_live();
-    let mut tags = Tags {
-        env,
+    let mut names = Names {
+        tags: Tags::new(hotspot.java).map_err(failed)?,
         sites: Vec::new(),
         named: FxHashMap::default(),
-        count: 0,
     };
-    env.add_capabilities(&[Capability::TagObjects])
-        .map_err(failed)?;
+    let env = names.tags.env;
     let mut shapes = FxHashMap::default();
     let layouts = Layouts::read(live, jni, |mirror| {
         let class = hotspot.lock().registry.registered_class(live, jni, mirror);
@@ -266,15 +220,15 @@ pub(crate) fn walk(
         }
         class
     })?;
-    tags.track(hotspot, jni);
-    let threads = tags.name_threads(hotspot, (live, jni));
+    names.track(hotspot, jni);
+    let threads = names.name_threads(hotspot, (live, jni));
     // A copy, because other threads make sites until the walk stops them.
     let keys = hotspot.keys_of_sites();
     let trace = |site: &u32| {
         let key = (*site as usize).checked_sub(1).and_then(|at| keys.get(at));
         key.map_or(TraceId::EMPTY, |(_, trace)| *trace)
     };
-    let traces = tags.sites.iter().map(trace).collect();
+    let traces = names.sites.iter().map(trace).collect();
     let hidden = hotspot.lock().registry.tracker;
     let classes = Classes {
         layouts,
@@ -286,6 +240,6 @@ pub(crate) fn walk(
         traces,
         threads,
     };
-    let mut walker = Walker::new(DumpLevel::Values, classes, &mut tags, visits);
+    let mut walker = Walker::new(DumpLevel::Values, classes, &mut names, visits);
     walker.walk_all(env).map_err(failed)
 }

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use vmpi::{BasicType, ClassId, DumpLevel, ObjectHandle, Value};
 
 use crate::heap::field_layout::{Layout, Layouts, zero};
+use crate::heap::tags::Tagged;
 
 /// What OBJECT_ALLOC says of the instances of a class.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +31,17 @@ pub trait Ids {
     /// What the dump calls the object with a tag; null for tag 0.
     fn id(&self, tag: i64) -> ObjectHandle;
     /// A number for each tag, no larger than need be.
-    fn place(&self, tag: i64) -> usize;
+    fn place(&self, tag: i64) -> usize {
+        Tagged::of(tag).map_or(0, Tagged::place)
+    }
     /// The number under which [`Layouts`] know the class with a tag.
-    fn class(&self, tag: i64) -> ClassId;
+    fn class(&self, tag: i64) -> ClassId {
+        ClassId(u32::try_from(tag).unwrap_or(0))
+    }
     /// The tag of a class, 0 for none.
-    fn class_tag(&self, class: ClassId) -> i64;
+    fn class_tag(&self, class: ClassId) -> i64 {
+        i64::from(class.0)
+    }
 }
 
 /// What a walk must know of classes beforehand.

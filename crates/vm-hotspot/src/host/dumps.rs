@@ -1,11 +1,9 @@
 //! Dumps on request: of the heap, of one object, of monitors.
 //!
-//! A dump uses a separate JVMTI environment, with tags for classes, tracked objects and all objects of the walk. The
-//! tags are removed with it, so that the collector has no more work afterwards. When the walk begins and all threads
-//! are stopped, tracked objects get their ids in the stream, and the events until then are collected to be reported
-//! before the dump. Other objects have an id that is valid only in this dump.
+//! When the walk begins and all threads are stopped, tracked objects get their ids in the stream, and the events until
+//! then are collected to be reported before the dump. Other objects have an id that is valid only in this dump.
 
-use jvmti::{Capability, Env, Jni, Live, Object};
+use jvmti::{Env, Jni, Live, Object};
 use rustc_hash::FxHashMap;
 use vmpi::dump::IdLayout;
 use vmpi::dump::monitor::{MonitorName, encode};
@@ -22,6 +20,7 @@ use super::threads::Stack;
 use super::{Entry, Host};
 use crate::heap::field_layout::Layouts;
 use crate::heap::records::{self, Plan};
+use crate::heap::tags::{Tagged, Tags};
 use crate::heap::used_monitors::{monitor_record, status_of, used_monitors};
 use crate::heap::walk::{Classes, Ids, Shape, Wanted};
 
@@ -30,44 +29,34 @@ use crate::heap::walk::{Classes, Ids, Shape, Wanted};
 const MOST: usize = 256 << 20;
 /// Ids of objects in only one dump are above all addresses and numbers.
 const PASSING_IDS: u64 = 1 << 61;
-/// Marks tags of objects that are not tracked.
-const PASSING: i64 = 1 << 40;
-/// Marks tags of tracked objects.
-const TRACKED: i64 = 1 << 41;
 
 /// The result of a request, and the events before it.
 pub(super) type Dumped = (Option<Body>, Vec<Message>);
 
 /// The ids of objects in one dump.
-struct Tags<'h> {
+struct Names<'h> {
     host: &'h Host,
-    env: Env<Live>,
+    tags: Tags,
     /// Numbers of the tagged tracked objects, ascending.
     tracked: Vec<u64>,
     /// Their ids, once all threads are stopped.
     ids: Vec<u64>,
-    /// The number of the first object that gets an id here, and how many do.
+    /// The number of the first object that gets an id here.
     first: u64,
-    count: u64,
     /// The events until all threads were stopped.
     before: Option<Vec<Message>>,
 }
 
-impl<'h> Tags<'h> {
+impl<'h> Names<'h> {
     fn new(host: &'h Host) -> jvmti::Result<Self> {
-        let env = Env::create(host.core.java)?.attached_live();
-        let first = host.tracked.lock().passing;
-        let tags = Self {
+        Ok(Self {
             host,
-            env,
+            tags: Tags::new(host.core.java)?,
             tracked: Vec::new(),
             ids: Vec::new(),
-            first,
-            count: 0,
+            first: host.tracked.lock().passing,
             before: None,
-        };
-        env.add_capabilities(&[Capability::TagObjects])?;
-        Ok(tags)
+        })
     }
 
     /// Tags the objects that are tracked by now.
@@ -96,34 +85,11 @@ impl<'h> Tags<'h> {
             let Some(object) = jni.new_local(weak) else {
                 continue;
             };
-            // The object of a class has the class's tag.
-            if self.env.tag(object).unwrap_or(0) == 0 {
-                let tag = TRACKED | self.tracked.len() as i64;
-                if self.env.set_tag(object, tag).is_ok() {
-                    self.tracked.push(number);
-                }
+            if self.tags.track(object) {
+                self.tracked.push(number);
             }
             jni.delete_local(object);
         }
-    }
-
-    /// The tag of an object, which gets one if it has none; and whether it got one now.
-    fn of(&mut self, object: Object) -> (i64, bool) {
-        match self.env.tag(object) {
-            Ok(0) => {
-                let tag = self.pass();
-                let _ = self.env.set_tag(object, tag);
-                (tag, true)
-            }
-            Ok(tag) => (tag, false),
-            Err(_) => (0, false),
-        }
-    }
-
-    fn pass(&mut self) -> i64 {
-        get_on();
-        self.count += 1;
-        PASSING | (self.count - 1) as i64
     }
 
     /// The events before the dump.
@@ -135,7 +101,7 @@ impl<'h> Tags<'h> {
     }
 }
 
-impl Ids for Tags<'_> {
+impl Ids for Names<'_> {
     fn stopped(&mut self) {
         let host = self.host;
         // Threads that hold it are never inside the VM, so they continue while other threads are stopped.
@@ -156,55 +122,35 @@ impl Ids for Tags<'_> {
     }
 
     fn tag(&mut self, _class: i64, _shape: Option<Shape>, _size: i64) -> i64 {
-        self.pass()
+        get_on();
+        self.tags.pass()
     }
 
     fn id(&self, tag: i64) -> ObjectHandle {
-        let index = (tag & !(PASSING | TRACKED)).cast_unsigned();
-        match tag {
-            0 => ObjectHandle::NULL,
-            _ if tag & PASSING != 0 => ObjectHandle(PASSING_IDS | (self.first + index) << 3),
-            _ if tag & TRACKED != 0 => {
-                let id = self.ids.get(index as usize);
-                ObjectHandle(id.copied().unwrap_or(0))
+        match Tagged::of(tag) {
+            None => ObjectHandle::NULL,
+            Some(Tagged::Class(class)) => id_of(class),
+            Some(Tagged::Tracked(number)) => {
+                ObjectHandle(self.ids.get(number).copied().unwrap_or(0))
             }
-            class => id_of(self.class(class)),
+            Some(Tagged::Passing(number)) => ObjectHandle(PASSING_IDS | (self.first + number) << 3),
         }
-    }
-
-    fn place(&self, tag: i64) -> usize {
-        let kind = usize::from(tag & PASSING != 0) + 2 * usize::from(tag & TRACKED != 0);
-        3 * (tag & !(PASSING | TRACKED)) as usize + kind
-    }
-
-    fn class(&self, tag: i64) -> ClassId {
-        ClassId(u32::try_from(tag).unwrap_or(0))
-    }
-
-    fn class_tag(&self, class: ClassId) -> i64 {
-        i64::from(class.0)
     }
 }
 
-impl Drop for Tags<'_> {
+impl Drop for Names<'_> {
     fn drop(&mut self) {
         let mut tracked = self.host.tracked.lock();
         tracked.is_held = false;
-        tracked.passing = self.first + self.count;
+        tracked.passing = self.first + self.tags.passing;
         drop(tracked);
         self.host.gc_over.notify_all();
-        let _ = self.env.dispose();
     }
 }
 
 impl Host {
     /// Reports and tags all classes.
-    fn plan(
-        &self,
-        (env, jni): (Env<Live>, Jni),
-        level: DumpLevel,
-        tags: &Tags<'_>,
-    ) -> Option<Plan> {
+    fn plan(&self, (env, jni): (Env<Live>, Jni), level: DumpLevel, tags: &Tags) -> Option<Plan> {
         let mut tagged = ClassId(0);
         let number = |mirror| {
             let class =
@@ -244,16 +190,16 @@ impl Host {
     /// A dump of level 1 or 2.
     pub(super) fn dump_heap(&self, env: Env<Live>, jni: Jni, level: DumpLevel) -> Option<Dumped> {
         let stacks = self.stacks(env, jni);
-        let mut tags = Tags::new(self).ok()?;
-        let mut plan = self.plan((env, jni), level, &tags)?;
-        tags.track(jni);
+        let mut names = Names::new(self).ok()?;
+        let mut plan = self.plan((env, jni), level, &names.tags)?;
+        names.track(jni);
         for stack in &stacks {
             plan.threads
-                .insert(tags.of(stack.thread).0, stack.trace.env);
+                .insert(names.tags.of(stack.thread).0, stack.trace.env);
         }
-        tags.hold(jni);
-        let dumped = records::dump_heap(tags.env, plan, &mut tags);
-        let before = tags.before();
+        names.hold(jni);
+        let dumped = records::dump_heap(names.tags.env, plan, &mut names);
+        let before = names.before();
         let traces = stacks.into_iter().map(|stack| stack.trace).collect();
         let body = |data| {
             Body::HeapDump(Box::new(HeapDump {
@@ -275,21 +221,21 @@ impl Host {
             Some(mirror) => mirror,
             None => self.tracked(jni, id)?.0,
         };
-        let mut tags = Tags::new(self).ok()?;
-        let plan = self.plan((env, jni), DumpLevel::Values, &tags)?;
-        tags.track(jni);
+        let mut names = Names::new(self).ok()?;
+        let plan = self.plan((env, jni), DumpLevel::Values, &names.tags)?;
+        names.track(jni);
         let mirror = jni.object_class(object)?;
-        let of = tags.env.tag(mirror).unwrap_or(0);
+        let of = names.tags.env.tag(mirror).unwrap_or(0);
         let array = plan.classes.shapes.get(&of).and_then(|shape| shape.array);
         let wanted = Wanted {
             object,
-            tag: tags.of(object).0,
+            tag: names.tags.of(object).0,
             class: of,
             array: array.map(|element| (element, jni.array_len(object))),
         };
-        tags.hold(jni);
-        let dumped = records::dump_object(tags.env, plan, &mut tags, wanted);
-        let before = tags.before();
+        names.hold(jni);
+        let dumped = records::dump_object(names.tags.env, plan, &mut names, wanted);
+        let before = names.before();
         let body = |data| Body::ObjectDump { data };
         Some((self.or_say(dumped).map(body), before))
     }
@@ -312,21 +258,21 @@ impl Host {
             let record = monitor_record((env, jni), object, ObjectHandle::NULL, env_of);
             used.extend(record.map(|record| (object, record)));
         }
-        let mut tags = Tags::new(self).ok()?;
-        tags.track(jni);
-        tags.hold(jni);
+        let mut names = Names::new(self).ok()?;
+        names.track(jni);
+        names.hold(jni);
         let mut named = Vec::new();
         for (object, record) in used {
-            let (tag, is_new) = tags.of(object);
+            let (tag, is_new) = names.tags.of(object);
             if is_new {
-                self.describe(env, jni, object, tags.id(tag));
+                self.describe(env, jni, object, names.id(tag));
             }
             named.push((tag, record));
         }
-        let before = tags.before();
+        let before = names.before();
         let mut data = Vec::new();
         for (tag, mut record) in named {
-            record.monitor = MonitorName::Java(tags.id(tag));
+            record.monitor = MonitorName::Java(names.id(tag));
             encode(&mut data, &record, IdLayout::NATIVE);
         }
         let status = |stack: &Stack| status_of(stack.state, false);
