@@ -1,9 +1,8 @@
 //! The entry points that the VM calls.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,19 +75,9 @@ pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
 /// # Safety
 /// As [`Agent_OnLoad`].
 unsafe fn fenced(vm: RawEnv, options: *const c_char, begin: fn(JavaVm, &str) -> i32) -> i32 {
-    jvmti::end_at_panics();
-    let text = if options.is_null() {
-        String::new()
-    } else {
-        // SAFETY: not null, a C string by the caller's promise.
-        unsafe { CStr::from_ptr(options) }
-            .to_string_lossy()
-            .into_owned()
-    };
     // SAFETY: the caller's promise.
-    let java = unsafe { JavaVm::from_raw(vm) };
-    let started = catch_unwind(AssertUnwindSafe(|| begin(java, &text)));
-    started.unwrap_or_else(|_| {
+    let started = unsafe { jvmti::load(vm, options, begin) };
+    started.unwrap_or_else(|| {
         process::note("internal fault at start; the program runs unprofiled");
         JNI_OK
     })

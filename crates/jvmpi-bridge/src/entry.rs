@@ -1,7 +1,6 @@
 //! The functions that the VM calls to load the library, which loads the agent.
 
 use std::ffi::{CStr, CString, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use jvmti::sys::RawEnv;
@@ -24,26 +23,15 @@ pub unsafe extern "system" fn Agent_OnLoad(
     options: *const c_char,
     _reserved: *mut c_void,
 ) -> i32 {
-    jvmti::end_at_panics();
-    let text = if options.is_null() {
-        String::new()
-    } else {
-        // SAFETY: not null, a C string by the caller's promise.
-        unsafe { CStr::from_ptr(options) }
-            .to_string_lossy()
-            .into_owned()
-    };
-    let started = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the caller's promise.
-        unsafe { start(vm, &text) }
-    }));
+    // SAFETY: the caller's promise.
+    let started = unsafe { jvmti::load(vm, options, |java, text| start(vm, java, text)) };
     match started {
-        Ok(Ok(())) => JNI_OK,
-        Ok(Err(fault)) => {
+        Some(Ok(())) => JNI_OK,
+        Some(Err(fault)) => {
             say(&fault);
             JNI_ERR
         }
-        Err(_) => {
+        None => {
             say("internal fault at start; the program runs without the agent");
             JNI_OK
         }
@@ -92,10 +80,8 @@ const WANTED: &[Capability] = &[
 
 /// # Safety
 /// `vm` is the `JavaVM*` of this process, which is loading the library.
-unsafe fn start(vm: RawEnv, text: &str) -> Result<(), String> {
+unsafe fn start(vm: RawEnv, java: JavaVm, text: &str) -> Result<(), String> {
     let (words, library) = parse(text)?;
-    // SAFETY: the caller's promise.
-    let java = unsafe { JavaVm::from_raw(vm) };
     let env: Env<OnLoad> = Env::create(java).map_err(|e| format!("no JVMTI: {e}"))?;
     let mut wanted = WANTED.to_vec();
     if library.is_none() {

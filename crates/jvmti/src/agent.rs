@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::env::{Env, EventKind, Live, OnLoad, Start};
 use crate::error::Result;
-use crate::jni::{Jni, Object};
+use crate::jni::{JavaVm, Jni, Object};
 use crate::sys::{AddrLocation, EventCallbacks, MethodPtr, RawEnv, RawObject};
 use crate::text::decode_modified_utf8;
 
@@ -149,9 +149,30 @@ pub fn replace(env: Env<OnLoad>, agent: &'static dyn Agent) -> Result<()> {
     env.set_callbacks(&callbacks())
 }
 
+/// Runs `begin` with the options for the entry point of an agent. Panics are caught, so that a fault of the agent does not
+/// harm the program; the result is then `None`.
+///
+/// # Safety
+/// `vm` is the `JavaVM*` of this process, and `options` null or a C string.
+pub unsafe fn load<T>(
+    vm: RawEnv,
+    options: *const c_char,
+    begin: impl FnOnce(JavaVm, &str) -> T,
+) -> Option<T> {
+    end_at_panics();
+    let text = match options.is_null() {
+        true => Default::default(),
+        // SAFETY: not null, a C string by the caller's promise.
+        false => unsafe { CStr::from_ptr(options) }.to_string_lossy(),
+    };
+    // SAFETY: the caller's promise.
+    let java = unsafe { JavaVm::from_raw(vm) };
+    catch_unwind(AssertUnwindSafe(|| begin(java, &text))).ok()
+}
+
 /// In a debug build, makes a panic of this library end the program, so that no test overlooks a fault that a release
 /// build catches and reports in one line.
-pub fn end_at_panics() {
+fn end_at_panics() {
     if !cfg!(debug_assertions) {
         return;
     }

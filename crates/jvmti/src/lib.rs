@@ -29,7 +29,7 @@ pub mod references;
 pub mod sys;
 pub mod text;
 
-pub use agent::{Agent, end_at_panics, fence, install, replace};
+pub use agent::{Agent, fence, install, load, replace};
 pub use capabilities::{Capabilities, Capability};
 pub use env::{Env, EventKind, Live, OnLoad, Start};
 pub use env_live::{FrameRow, MonitorUsage, StackRow, ThreadRow};

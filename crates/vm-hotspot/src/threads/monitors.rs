@@ -4,6 +4,7 @@
 use jvmti::{Capability, Env, EventKind, Jni, Live, Object};
 use vmpi::{ClassId, Event, MonitorEvent, MonitorId, MonitorInfo, ThreadId, TraceId, Worth};
 
+use crate::heap::used_monitors::used_monitors;
 use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::threads::parks;
 use crate::vm::costs;
@@ -144,35 +145,29 @@ impl HotSpot {
         env: Env<Live>,
         jni: Jni,
     ) -> jvmti::Result<Vec<MonitorInfo>> {
-        let mut found: Vec<(Object, MonitorInfo)> = Vec::new();
-        for thread in env.all_threads(jni)? {
-            for object in env.owned_monitors(thread).unwrap_or_default() {
-                if found.iter().any(|(known, _)| jni.is_same(*known, object)) {
-                    continue;
-                }
-                let Ok(usage) = env.monitor_usage(object) else {
-                    continue;
-                };
-                let mut state = self.lock();
-                let registry = &mut state.registry;
-                let mut number_of = |thread: Object| registry.thread(env, Some(thread), false);
-                let owner = usage.owner.map(&mut number_of);
-                let mut all =
-                    |threads: Vec<Object>| threads.into_iter().map(&mut number_of).collect();
-                let mut info = MonitorInfo {
-                    monitor: number(env, object),
-                    class: ClassId(0),
-                    owner,
-                    entry_count: usage.entry_count,
-                    waiting_to_enter: all(usage.waiting_to_enter),
-                    waiting_to_be_notified: all(usage.waiting_to_be_notified),
-                };
-                if let Some(mirror) = jni.object_class(object) {
-                    info.class = registry.class(env, jni, mirror);
-                }
-                found.push((object, info));
-            }
+        let threads = env.all_threads(jni)?;
+        let mut found = Vec::new();
+        for object in used_monitors(env, jni, threads.into_iter()) {
+            let Ok(usage) = env.monitor_usage(object) else {
+                continue;
+            };
+            let mirror = jni.object_class(object);
+            // A thread also waits for monitors that have no owner.
+            let Some(owner) = usage.owner else { continue };
+            let mut state = self.lock();
+            let registry = &mut state.registry;
+            let mut number_of = |thread: Object| registry.thread(env, Some(thread), false);
+            let owner = number_of(owner);
+            let mut all = |threads: Vec<Object>| threads.into_iter().map(&mut number_of).collect();
+            found.push(MonitorInfo {
+                monitor: number(env, object),
+                owner: Some(owner),
+                entry_count: usage.entry_count,
+                waiting_to_enter: all(usage.waiting_to_enter),
+                waiting_to_be_notified: all(usage.waiting_to_be_notified),
+                class: mirror.map_or(ClassId(0), |mirror| registry.class(env, jni, mirror)),
+            });
         }
-        Ok(found.into_iter().map(|(_, info)| info).collect())
+        Ok(found)
     }
 }

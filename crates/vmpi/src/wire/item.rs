@@ -95,29 +95,16 @@ impl Item {
     pub fn may_be_dropped(&self) -> bool {
         match self {
             Self::Event { requested, body } => {
-                !requested
-                    && matches!(
-                        body,
-                        Body::MethodEntry { .. }
-                            | Body::MethodEntry2 { .. }
-                            | Body::MethodExit { .. }
-                            | Body::ObjectAlloc(_)
-                            | Body::ObjectFree { .. }
-                            | Body::ObjectMove(_)
-                            | Body::InstructionStart { .. }
-                            | Body::JniGlobalRefAlloc { .. }
-                            | Body::JniGlobalRefFree { .. }
-                            | Body::JniWeakGlobalRefAlloc { .. }
-                            | Body::JniWeakGlobalRefFree { .. }
-                            | Body::RawMonitorContendedEnter { .. }
-                            | Body::RawMonitorContendedEntered { .. }
-                            | Body::RawMonitorContendedExit { .. }
-                            | Body::MonitorContendedEnter { .. }
-                            | Body::MonitorContendedEntered { .. }
-                            | Body::MonitorContendedExit { .. }
-                            | Body::MonitorWait { .. }
-                            | Body::MonitorWaited { .. }
-                    )
+                let is_loose = matches!(
+                    body,
+                    Body::ObjectFree { .. }
+                        | Body::ObjectMove(_)
+                        | Body::JniGlobalRefAlloc { .. }
+                        | Body::JniGlobalRefFree { .. }
+                        | Body::JniWeakGlobalRefAlloc { .. }
+                        | Body::JniWeakGlobalRefFree { .. }
+                );
+                !self.is_ordered() || is_loose && !requested
             }
             Self::MoveRange(_) => true,
             Self::Clock { .. } | Self::Trace { .. } | Self::ArenaState(_) | Self::Lost { .. } => {
