@@ -195,11 +195,39 @@ fn the_elapsed_time_of_a_thread_is_counted_in_full_though_the_vm_pauses() {
                 let frame = format!("Paused.{method}(");
                 let counted = ["WALL RUNNING (ms)", "WALL WAITING (ms)"]
                     .map(|title| ms_under(&profile, title, &frame));
-                // Its last turn may be some time before its end.
                 let sum: f64 = counted.iter().sum();
                 let is_all = sum > passed * 0.8 && sum < passed * 1.1;
                 assert!(is_all, "{method}: {counted:?} of {passed} ms, {what}");
             }
+        }
+    }
+}
+
+#[test]
+fn the_elapsed_time_after_the_last_sample_of_a_thread_is_counted() {
+    let Some(lab) = crate::common::lab() else {
+        return;
+    };
+    let Some(classes) = lab.compile("Crowd.java", 8) else {
+        return;
+    };
+    for jdk in lab.some_jdks() {
+        // Each of 160 threads has its turn every 0.4 s.
+        let options = Some("wall=20ms,depth=16,cutoff=0");
+        let ran = lab.run_in(jdk, classes.path(), options, &[], &["Crowd"]);
+        let profile = ran.profile();
+        let what = format!("{}: {}\n{profile}", jdk.full_version, ran.stderr());
+        let passed = ran.stdout();
+        assert_eq!(passed.lines().count(), 2, "{passed}{what}");
+        for line in passed.lines() {
+            let (method, passed) = line.split_once(' ').expect("a method and milliseconds");
+            let passed: f64 = passed.parse().expect("milliseconds");
+            let frame = format!("Crowd.{method}(");
+            let counted = ["WALL RUNNING (ms)", "WALL WAITING (ms)"]
+                .map(|title| ms_under(&profile, title, &frame));
+            let sum: f64 = counted.iter().sum();
+            let is_all = sum > passed * 0.93 && sum < passed * 1.07;
+            assert!(is_all, "{method}: {counted:?} of {passed} ms, {what}");
         }
     }
 }

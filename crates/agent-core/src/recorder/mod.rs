@@ -301,7 +301,8 @@ impl Recorder {
                     self_ns: time_ns,
                     total_ns: time_ns,
                 };
-                if samples > 0 {
+                // Time after a thread's last sample has no sample of its own.
+                if samples > 0 || ns > 0 {
                     table.add(trace_id(row.trace), cost);
                 }
                 wall.taken[0] += samples;

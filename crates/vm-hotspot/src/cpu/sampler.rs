@@ -346,22 +346,28 @@ impl Sampler {
             }
             let trace = trace_of(hotspot, &mut state, thread, rows);
             match of {
-                Of::Wall(elapsed) => state.add_wall(trace, elapsed),
+                Of::Wall(elapsed) => {
+                    self.timers.sampled(tid, (trace, elapsed.is_waiting));
+                    state.add_wall(trace, elapsed);
+                }
                 Of::Cpu(_) | Of::OtherCpu(_) => state.add_samples(thread, trace, of.count()),
             }
         }
-        if let Some(wall) = &self.wall {
-            hotspot.lock().wall_dropped.add(wall.take_dropped());
-        }
+        let rests = self.timers.take_rests(has_stopped);
         let [interruptions, intervals] = self
             .timing
             .each_ref()
             .map(|count| count.swap(0, Ordering::Relaxed));
-        hotspot.lock().sample_timing.add(SampleTiming {
+        let mut state = hotspot.lock();
+        if let Some(wall) = &self.wall {
+            state.wall_dropped.add(wall.take_dropped());
+            state.add_rests(&rests);
+        }
+        state.sample_timing.add(SampleTiming {
             interruptions,
             intervals,
         });
-        self.timers.forget_ended();
+        drop(state);
         let counts = [
             (
                 self.full.swap(0, Ordering::Relaxed),

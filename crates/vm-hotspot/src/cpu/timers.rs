@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use jvmti::sys::FieldPtr;
 use jvmti::{Jni, Object};
 use locks::{Mutex, Rank};
-use vmpi::ThreadId;
+use vmpi::{ThreadId, TraceId};
 
 use crate::cpu::clocks::{Clock, Mark, Timer, has_ended};
 use crate::cpu::kernel_events;
@@ -32,6 +32,40 @@ struct Armed {
     turn: Instant,
     /// At most so many threads as [`PENDING`] has.
     pending: Option<&'static Pending>,
+    last: Option<Last>,
+}
+
+/// The stack of a thread's last wall-clock sample, and whether the thread waited.
+pub(crate) type Last = (TraceId, bool);
+
+/// The elapsed time of a thread that no sample counts, up to its end or that of the recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    pub(crate) us: u64,
+    pub(crate) last: Option<Last>,
+}
+
+impl Armed {
+    /// Ends the thread's present turn. A signal that is under way will count no time.
+    fn take_rest(&mut self) -> Rest {
+        let now = Instant::now();
+        let since = now.duration_since(std::mem::replace(&mut self.turn, now));
+        let before = self
+            .pending
+            .map_or(0, |pending| pending.uncounted_us.swap(0, Ordering::Relaxed));
+        Rest {
+            us: before + u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
+            last: self.last,
+        }
+    }
+}
+
+/// A thread that has ended since samples were last counted.
+#[derive(Debug)]
+struct Ended {
+    tid: u32,
+    number: u32,
+    rest: Rest,
 }
 
 /// What a thread and the sampling thread know of the thread's turns.
@@ -84,8 +118,7 @@ pub(crate) struct Timers {
     armed: Mutex<AllArmed>,
     /// Nanoseconds of CPU time between two signals of a thread; 0 while no thread is sampled.
     period_ns: AtomicU64,
-    /// Numbers of threads that have ended since samples were last counted.
-    ended: Mutex<Vec<(u32, u32)>>,
+    ended: Mutex<Vec<Ended>>,
     /// Threads without a timer since the last call of `take_refused`.
     refused: AtomicU64,
     others: OtherThreads,
@@ -165,6 +198,7 @@ impl Timers {
                     number,
                     turn: Instant::now(),
                     pending: armed.take_pending(),
+                    last: None,
                 };
                 armed.timers.insert(tid, thread);
             }
@@ -182,12 +216,16 @@ impl Timers {
     pub(crate) fn disarm(&self, tid: u32) {
         self.others.disarm(tid);
         let mut all = self.armed.lock();
-        let armed = all.timers.remove(&tid);
-        all.free
-            .extend(armed.as_ref().and_then(|armed| armed.pending));
+        let mut armed = all.timers.remove(&tid);
+        let rest = armed.as_mut().map(|armed| Ended {
+            tid,
+            number: armed.number,
+            rest: armed.take_rest(),
+        });
+        all.free.extend(armed.and_then(|armed| armed.pending));
         drop(all);
-        if let Some(armed) = armed {
-            self.ended.lock().push((tid, armed.number));
+        if let Some(rest) = rest {
+            self.ended.lock().push(rest);
         }
     }
 
@@ -196,15 +234,35 @@ impl Timers {
         let running = self.armed.lock().timers.get(&tid).map(|armed| armed.number);
         let ended = || {
             let ended = self.ended.lock();
-            let last = ended.iter().rev().find(|(one, _)| *one == tid);
-            last.map(|(_, number)| *number)
+            let last = ended.iter().rev().find(|one| one.tid == tid);
+            last.map(|one| one.number)
         };
         running.or_else(ended).map_or(ThreadId::NONE, ThreadId)
     }
 
-    /// Records that all samples of ended threads have been counted.
-    pub(crate) fn forget_ended(&self) {
-        self.ended.lock().clear();
+    /// A thread that is alive or ended a moment ago has a wall-clock sample.
+    pub(crate) fn sampled(&self, tid: u32, last: Last) {
+        if let Some(armed) = self.armed.lock().timers.get_mut(&tid) {
+            armed.last = Some(last);
+        } else if let Some(one) = self
+            .ended
+            .lock()
+            .iter_mut()
+            .rev()
+            .find(|one| one.tid == tid)
+        {
+            one.rest.last = Some(last);
+        }
+    }
+
+    /// Records that all samples of ended threads have been counted. Returns the time after these samples; with
+    /// `of_all` also that of the other threads.
+    pub(crate) fn take_rests(&self, of_all: bool) -> Vec<Rest> {
+        let ended = std::mem::take(&mut *self.ended.lock());
+        let mut armed = self.armed.lock();
+        let running = armed.timers.values_mut().filter(|_| of_all);
+        let ended = ended.iter().map(|one| one.rest);
+        ended.chain(running.map(Armed::take_rest)).collect()
     }
 
     /// Deletes all timers; no thread gets another one.
@@ -475,23 +533,55 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
+    /// Timers of three threads.
+    fn armed() -> Timers {
+        let timers = Timers::default();
+        let mut armed = timers.armed.lock();
+        for (tid, number) in [(5, 1), (7, 2), (9, 3)] {
+            let never = Duration::ZERO;
+            let clock = Timer::arm(never, own_tid(), Mark::Program).expect("a timer");
+            let thread = Armed {
+                clock: Clock::Timer(clock),
+                number,
+                turn: Instant::now(),
+                pending: armed.take_pending(),
+                last: None,
+            };
+            armed.timers.insert(tid, thread);
+        }
+        drop(armed);
+        timers
+    }
+
+    #[test]
+    fn the_time_after_the_last_sample_is_counted_once() {
+        let timers = armed();
+        let second = Duration::from_secs(1);
+        for thread in timers.armed.lock().timers.values_mut() {
+            thread.turn -= second;
+        }
+        timers.sampled(5, (TraceId(50), true));
+        timers.disarm(5);
+        timers.disarm(9);
+        // Its sample was counted late.
+        timers.sampled(9, (TraceId(90), false));
+        let rests = |of_all| -> Vec<(u64, Option<Last>)> {
+            let rests = timers.take_rests(of_all);
+            let whole = |rest: Rest| (rest.us / 1_000_000, rest.last);
+            rests.into_iter().map(whole).collect()
+        };
+        let ended = [
+            (1, Some((TraceId(50), true))),
+            (1, Some((TraceId(90), false))),
+        ];
+        assert_eq!(rests(false), ended);
+        assert_eq!(rests(true), [(1, None)]);
+        assert_eq!(rests(true), [(0, None)]);
+    }
+
     #[test]
     fn threads_take_turns() {
-        let timers = Timers::default();
-        {
-            let mut armed = timers.armed.lock();
-            for (tid, number) in [(5, 1), (7, 2), (9, 3)] {
-                let never = Duration::ZERO;
-                let clock = Timer::arm(never, own_tid(), Mark::Program).expect("a timer");
-                let thread = Armed {
-                    clock: Clock::Timer(clock),
-                    number,
-                    turn: Instant::now(),
-                    pending: armed.take_pending(),
-                };
-                armed.timers.insert(tid, thread);
-            }
-        }
+        let timers = armed();
         let order = RefCell::new(Vec::new());
         let counted = RefCell::new(Vec::new());
         let take = |most| {

@@ -2,7 +2,8 @@
 //! the handler of CPU samples takes their stacks, without a safepoint.
 //!
 //! A sample stands for the time since the signal of the thread's previous sample, so sums are correct for any number of
-//! threads, also if samples are dropped.
+//! threads, also if samples are dropped. The time after the last sample of a thread, up to its end or that of the
+//! recording, is counted at the stack of this sample.
 //! The number of signals per tick is limited, as in async-profiler: with many threads each is sampled less often, at
 //! the same total cost.
 
@@ -12,9 +13,11 @@ use std::time::Duration;
 
 use vmpi::{TraceId, WallDropped, WallRow};
 
-use crate::cpu::timers::{Timers, signal};
+use crate::cpu::timers::{Last, Rest, Timers, signal};
 use crate::vm::state::State;
 
+/// What is reported as lost.
+const UNSAMPLED: &str = "ms of threads that ended without a wall-clock sample";
 /// The most threads that are signalled at a tick.
 const THREADS_PER_TICK: usize = 8;
 
@@ -30,16 +33,35 @@ pub(crate) struct Elapsed {
 impl State {
     /// A wall-clock sample at a stack.
     pub(crate) fn add_wall(&mut self, trace: TraceId, elapsed: Elapsed) {
+        let (samples, time_ns) = self.wall_of((trace, elapsed.is_waiting));
+        *samples += 1;
+        *time_ns += elapsed.us.saturating_mul(1000);
+    }
+
+    /// Counts the time after the last samples of threads, at the stacks of these samples.
+    pub(crate) fn add_rests(&mut self, rests: &[Rest]) {
+        let mut unsampled_us = 0;
+        for rest in rests {
+            match rest.last {
+                Some(last) => *self.wall_of(last).1 += rest.us.saturating_mul(1000),
+                None => unsampled_us += rest.us,
+            }
+        }
+        if unsampled_us >= 1000 {
+            *self.lost.entry(UNSAMPLED).or_default() += unsampled_us / 1000;
+        }
+    }
+
+    /// Samples and nanoseconds of threads that run, or wait, at a stack.
+    fn wall_of(&mut self, (trace, is_waiting): Last) -> (&mut u64, &mut u64) {
         let row = self.wall.entry(trace).or_insert(WallRow {
             trace,
             ..WallRow::default()
         });
-        let (samples, time_ns) = match elapsed.is_waiting {
+        match is_waiting {
             true => (&mut row.waiting, &mut row.waiting_ns),
             false => (&mut row.running, &mut row.running_ns),
-        };
-        *samples += 1;
-        *time_ns += elapsed.us.saturating_mul(1000);
+        }
     }
 }
 
