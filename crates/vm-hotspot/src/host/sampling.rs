@@ -18,7 +18,7 @@ use crate::instrument::natives::{
 };
 use crate::instrument::new_object_calls::{NewObjectCalls, Step, hidden_frames};
 use crate::instrument::rewrite::is_eligible;
-use crate::threads::background::retransform_those;
+use crate::threads::background::{loaded_names, retransform_those};
 use crate::vm::hotspot::HotSpot;
 
 /// The inserted class.
@@ -147,7 +147,8 @@ impl Host {
         }
         let mut calls = NEW_OBJECT_CALLS;
         let patched = classfile::patch(bytes, &mut calls).ok().flatten()?;
-        inserted.changed.note(name);
+        let loaded = || loaded_names(inserted.env, self.core.java.jni()?);
+        inserted.changed.note(name, loaded);
         Some(patched.bytes)
     }
 

@@ -229,6 +229,17 @@ impl Slices {
     }
 }
 
+/// The names, with slashes, of the loaded classes; `None` when the VM does not list them.
+pub(crate) fn loaded_names(env: Env<Live>, jni: Jni) -> Option<FxHashSet<String>> {
+    let classes = env.loaded_classes(jni).ok()?.into_iter();
+    let names = classes.map(|class| {
+        let name = class_name(env, class);
+        jni.delete_local(class);
+        name
+    });
+    Some(names.collect())
+}
+
 /// Frames of each thread that are examined for running methods.
 pub(crate) const RUNNING: i32 = 64;
 

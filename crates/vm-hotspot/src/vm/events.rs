@@ -10,6 +10,7 @@ use crate::alloc::thinned::is_wanted;
 use crate::instrument::natives::{is_inside, with_agent_guard};
 use crate::instrument::rewrite::{Tracking, is_eligible};
 use crate::instrument::tracker::Tracker;
+use crate::threads::background::loaded_names;
 use crate::threads::monitors::Step;
 use crate::threads::parks;
 use crate::vm::config::WhenExhausted;
@@ -71,7 +72,8 @@ impl HotSpot {
                 if patched.changed == 0 {
                     return None;
                 }
-                if !self.inserted.changed.note(name) {
+                let loaded = || loaded_names(self.live()?, self.java.jni()?);
+                if !self.inserted.changed.note(name, loaded) {
                     self.numbers
                         .refuse(name, "too many classes to put back; it keeps its code");
                 }
