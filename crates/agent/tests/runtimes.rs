@@ -13,6 +13,7 @@ fn virtual_threads_are_counted_and_none_is_lost() {
         };
         for mode in [
             "heap=sites,cutoff=0,depth=1",
+            "heap=sites,alloc=1,thread=y,cutoff=0,depth=1",
             "cpu=times,cutoff=0",
             "cpu=samples",
         ] {

@@ -13,10 +13,11 @@ use vmpi::{ClassId, ThreadId, Worth};
 
 use crate::alloc::choices::Chosen;
 use crate::alloc::sites::SiteId;
+use crate::cpu::timers::own_tid;
 use crate::instrument::natives::with_agent_guard;
 use crate::vm::config::{Config, Track};
 use crate::vm::hotspot::HotSpot;
-use crate::vm::registry::CLASS_TAG;
+use crate::vm::registry::{CLASS_TAG, virtual_name};
 use crate::vm::state::{MOST_FRAMES, NOWHERE, State, TRACKER_FRAMES};
 
 /// Number of lists: enough for each thread of most programs.
@@ -29,6 +30,8 @@ const FULL: usize = 1024;
 struct Sample {
     class: ClassId,
     thread: ThreadId,
+    /// The name of a virtual thread, which has no number.
+    virtual_name: Option<String>,
     size: u64,
     /// Time by the clock of tracked objects.
     time: u32,
@@ -81,9 +84,13 @@ impl HotSpot {
     fn put_sample(&self, env: Env<Live>, jni: Jni, made: Object) -> Option<()> {
         let class = env.tag(jni.object_class(made)?).ok()?;
         let thread = env.thread_number(None).ok()?;
-        if class & CLASS_TAG == 0 || thread == 0 {
+        if class & CLASS_TAG == 0 {
             return None;
         }
+        let virtual_name = match thread {
+            0 => Some(virtual_name(env)?),
+            _ => None,
+        };
         let depth = (self.depth.load(Ordering::Relaxed) as usize).min(MOST_FRAMES);
         let mut rows = Vec::new();
         if depth > 0 {
@@ -94,6 +101,7 @@ impl HotSpot {
         let mut sample = Sample {
             class: ClassId((class & !CLASS_TAG) as u32),
             thread: ThreadId(thread as u32),
+            virtual_name,
             size: env.object_size(made).unwrap_or(0),
             time: self.tracked.clock.now(),
             object: None,
@@ -102,7 +110,11 @@ impl HotSpot {
         if !self.memory.native.take(Worth::Objects, sample.cost()) {
             return None;
         }
-        let mut list = self.samples.lists[thread % LISTS].lock();
+        let list = match thread {
+            0 => own_tid() as usize,
+            thread => thread,
+        };
+        let mut list = self.samples.lists[list % LISTS].lock();
         if list.len() == FULL {
             drop(list);
             self.memory.native.give(Worth::Objects, sample.cost());
@@ -195,7 +207,10 @@ impl State {
             false => Vec::new(),
         };
         let thread = match config.per_thread || options.context {
-            true => self.registry.maker_numbered(sample.thread),
+            true => match &sample.virtual_name {
+                Some(name) => self.registry.maker_named(name),
+                None => self.registry.maker_numbered(sample.thread),
+            },
             false => ThreadId::NONE,
         };
         let trace = self.registry.trace(vmpi::Trace { thread, frames });

@@ -171,6 +171,12 @@ pub(crate) struct Registry {
     agent_threads: Vec<&'static str>,
 }
 
+/// The name of the current thread if it is virtual.
+pub(crate) fn virtual_name(env: Env<Live>) -> Option<String> {
+    let row = env.thread_info(None).ok()?;
+    (row.group == VIRTUAL_GROUP).then_some(row.name)
+}
+
 impl Registry {
     /// Deletes the weak references to classes and loaders.
     pub(crate) fn release(&mut self, jni: Jni) {
@@ -512,12 +518,9 @@ impl Registry {
     /// a name, so those with the same name are counted as one.
     pub(crate) fn maker(&mut self, env: Env<Live>) -> ThreadId {
         let thread = match env.thread_number(None) {
-            Ok(0) => match env.thread_info(None) {
-                Ok(row) if row.group == VIRTUAL_GROUP => {
-                    let kind = self.kind_named(&row.name);
-                    return self.maker_of(kind);
-                }
-                _ => self.thread(env, None, false),
+            Ok(0) => match virtual_name(env) {
+                Some(name) => return self.maker_named(&name),
+                None => self.thread(env, None, false),
             },
             Ok(number) => ThreadId(number as u32),
             Err(_) => return ThreadId::NONE,
@@ -529,12 +532,15 @@ impl Registry {
     pub(crate) fn maker_numbered(&mut self, thread: ThreadId) -> ThreadId {
         let virtual_name = self.thread_info(thread).filter(|info| info.is_virtual);
         match virtual_name.map(|info| info.name.clone()) {
-            Some(name) => {
-                let kind = self.kind_named(&name);
-                self.maker_of(kind)
-            }
+            Some(name) => self.maker_named(&name),
             None => thread,
         }
+    }
+
+    /// A virtual thread with this name, as the maker of an object.
+    pub(crate) fn maker_named(&mut self, name: &str) -> ThreadId {
+        let kind = self.kind_named(name);
+        self.maker_of(kind)
     }
 
     /// The number of the name of a virtual thread, from 1.
