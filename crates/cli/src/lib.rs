@@ -39,7 +39,6 @@ pub mod exit;
 mod free_memory;
 mod help;
 mod interruption;
-mod left_out;
 #[cfg(target_os = "linux")]
 mod live;
 mod output;

@@ -86,8 +86,7 @@ fn profiles() -> [Vec<u8>; 2] {
         SITES BEGIN (ordered by live bytes) Sat Nov 21 04:57:27 2026\n    1 80.00% 80.00%      800   10      1600    20 300002 byte[]\nSITES END\n\
         CPU SAMPLES BEGIN (total = 12) Sat Nov 21 04:57:27 2026\n   1 75.00% 75.00%       9 300001 a.B.hot\n   2 25.00% 100.00%       3 300002 a.B.<init>\nCPU SAMPLES END\n";
     let (profile, _) = ::profile::read(text.as_bytes()).expect("a profile");
-    let form = report::profile::Form::Jfr;
-    let recording = report::profile::render(&profile, form, None, "a");
+    let recording = profile::write::write(&profile, profile::write::Form::Jfr, None);
     [text.as_bytes().to_vec(), recording]
 }
 

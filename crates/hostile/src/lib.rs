@@ -157,6 +157,7 @@ pub fn text(data: &[u8]) {
 
 /// Reads a profile, binary, text or of Flight Recorder, and writes it in each form.
 pub fn profile(data: &[u8]) {
+    use ::profile::write;
     use report::profile::{Form, render};
     let Ok((profile, _)) = ::profile::read(data) else {
         return;
@@ -168,8 +169,9 @@ pub fn profile(data: &[u8]) {
         values.fold(0, u64::saturating_add)
     };
     let is_small = counts.iter().map(sum).all(|sum| sum < 1 << 24);
-    for form in [Form::Html, Form::Pprof, Form::Speedscope, Form::Jfr] {
-        if form != Form::Jfr || is_small {
+    let [pprof, jfr] = [write::Form::Pprof, write::Form::Jfr].map(Form::Plain);
+    for form in [Form::Html, pprof, Form::Speedscope, jfr] {
+        if form != jfr || is_small {
             let _ = render(&profile, form, None, "a");
         }
     }

@@ -26,7 +26,7 @@
 //! In reading order: [`id`](ObjectId) and [`tag`](RecordTag) (the vocabulary), [`cursor`](Cursor), [`header`](Header),
 //! [`record`](Record) (top-level records), [`heap_record`](HeapVisitor) (sub-records), [`walk`](walk()) (the hot
 //! loop), `scan` and [`segment`](walk_stretch) (damage), [`dump_file`](map_file) (the map of a file),
-//! [`names`](readable_class_name), [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another
+//! [`names`](readable_class_name), [`visible`](visible()) (names to print), [`write`](Writer) (records to bytes), [`rewrite`](rewrite()) (a dump to another
 //! dump), [`measured_sizes`](MeasuredSizes), [`android`] and `source` (where the bytes come from).
 //!
 //! Without default features the crate has no dependencies and needs no operating system. The features: `source` opens
@@ -52,6 +52,7 @@ mod segment;
 #[cfg(feature = "source")]
 pub mod source;
 mod tag;
+mod visible;
 mod walk;
 mod write;
 
@@ -75,6 +76,7 @@ pub use rewrite::{CUT, Edit, RewriteError, Rewriter, Rewritten, rewrite};
 pub use scan::hides_sub_record;
 pub use segment::{Stretch, Walked, walk_stretch};
 pub use tag::{BasicType, HeapTag, PRIVATE_TAGS, RecordTag};
+pub use visible::{is_unsafe, visible};
 pub use walk::{Stop, StopReason, read_sub_record, walk};
 pub use write::{Writer, encode_record, encode_sub_record};
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Reading order: [`Names`], [`Stacks`], the tables [`SiteTable`], [`SampleTable`], [`CostTable`],
-//! [`ContentionTable`], [`ReferenceTable`], [`WeightedTable`], then [`Profile`], [`Estimate`] and [`read`].
+//! [`ContentionTable`], [`ReferenceTable`], [`WeightedTable`], then [`Profile`], [`Estimate`], [`read`] and [`write`].
 
 mod allocation_stacks;
 mod cpu;
@@ -31,6 +31,7 @@ mod references;
 mod sites;
 mod stacks;
 mod weighted;
+pub mod write;
 
 pub use allocation_stacks::{AllocationStacks, StackSamples, StackShare};
 pub use cpu::{CallPair, Cost, CostTable, SampleTable};

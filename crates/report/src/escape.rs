@@ -2,37 +2,7 @@
 //! and invisible characters (text that reads differently from what it is) as escapes, in the same way in every format for
 //! people; [`html`] and [`markdown`] also escape the markup of their format.
 
-use std::borrow::Cow;
-use std::fmt::Write;
-
-/// True for characters that must not be printed unescaped.
-pub fn is_unsafe(c: char) -> bool {
-    matches!(c,
-        '\0'..='\x1f' | '\x7f'..='\u{9f}'
-        | '\u{061c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}')
-}
-
-/// Replaces unsafe characters by `\n`, `\t`, `\u{202e}`.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if is_unsafe(c) => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
-}
+pub use hprof::{is_unsafe, visible};
 
 /// Text and attribute values of HTML.
 pub fn html(text: &str) -> String {
@@ -95,14 +65,6 @@ mod tests {
         assert_eq!(shell("my dump (1).hprof"), "'my dump (1).hprof'");
         assert_eq!(shell("a'; id; '$b"), "'a'\\''; id; '\\''$b'");
         assert_eq!(shell(""), "''");
-    }
-
-    #[test]
-    fn terminal_text_shows_what_it_hides() {
-        assert_eq!(visible("plain"), "plain");
-        assert_eq!(visible("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
-        assert_eq!(visible("x\u{202e}gpj"), "x\\u{202e}gpj");
-        assert_eq!(visible("ü😀"), "ü😀");
     }
 
     #[test]

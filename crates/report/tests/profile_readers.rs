@@ -1,8 +1,9 @@
 //! The written forms before the programs that read them. A program that is not installed is reported
 //! and skipped.
 
+use ::profile::write;
+use ::profile::write::jfr::{self, Allocation, Timed};
 use ::profile::{Metric, Profile};
-use report::profile::jfr::{self, Allocation, Timed};
 use report::profile::{Form, render};
 use std::path::Path;
 use std::process::Command;
@@ -57,7 +58,7 @@ fn file(folder: &Path, name: &str, form: Form) -> String {
 #[test]
 fn the_jdk_prints_a_recording() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = file(folder.path(), "demo.jfr", Form::Jfr);
+    let path = file(folder.path(), "demo.jfr", Form::Plain(write::Form::Jfr));
     let Some((ok, summary)) = output("jfr", &["summary", &path]) else {
         return;
     };
@@ -125,11 +126,16 @@ fn elapsed_time_comes_back_from_a_recording() {
     };
     let expected = sums(&profile);
     assert_eq!([expected[0].len(), expected[1].len()], [1, 2]);
-    let recording = render(&profile, Form::Jfr, None, "demo");
+    let recording = render(&profile, Form::Plain(write::Form::Jfr), None, "demo");
     let (again, _) = ::profile::read(&recording).expect("a recording");
     assert_eq!(again.metrics(), metrics);
     assert_eq!(sums(&again), expected);
-    let waiting = render(&profile, Form::Collapsed, Some(Metric::WallWaiting), "demo");
+    let waiting = render(
+        &profile,
+        Form::Plain(write::Form::Collapsed),
+        Some(Metric::WallWaiting),
+        "demo",
+    );
     assert_eq!(
         waiting,
         b"demo.Cpu.hot 100000000\ndemo.Cpu.rest 400000000\n"
@@ -207,7 +213,11 @@ fn the_jdk_prints_allocations_at_their_time() {
 #[test]
 fn gprof2dot_reads_collapsed_stacks() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = file(folder.path(), "demo.collapsed", Form::Collapsed);
+    let path = file(
+        folder.path(),
+        "demo.collapsed",
+        Form::Plain(write::Form::Collapsed),
+    );
     let program = std::env::var("GPROF2DOT").unwrap_or_else(|_| "gprof2dot".to_owned());
     let Some((ok, dot)) = output(&program, &["-f", "collapse", &path]) else {
         return;
@@ -219,7 +229,7 @@ fn gprof2dot_reads_collapsed_stacks() {
 #[test]
 fn pprof_reads_the_protobuf() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = file(folder.path(), "demo.pb.gz", Form::Pprof);
+    let path = file(folder.path(), "demo.pb.gz", Form::Plain(write::Form::Pprof));
     let Some((ok, top)) = output("go", &["tool", "pprof", "-top", &path]) else {
         return;
     };

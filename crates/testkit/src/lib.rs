@@ -12,7 +12,8 @@
 //! Reading order: [`dump`] (bytes of a dump), [`graph`] (dominators by the definition), [`shapes`]
 //! (random graphs, and dumps made of them), [`census`] (objects of a cut dump), [`corpus`] (real dumps with expected answers),
 //! [`oracle`] (recorded runs of the original agent), [`jvm`] (JDKs on this machine, and fresh dumps by them),
-//! [`mutants`] (damaged dumps), [`needs`] (what a machine may lack), [`built`] (what this workspace builds), [`pprof`] (profiles read back), [`browser`] (Chromium),
+//! [`mutants`] (damaged dumps), [`needs`] (what a machine may lack), [`built`] (what this workspace builds), [`pprof`] (profiles read back),
+//! [`profiles`] (profiles as text), [`browser`] (Chromium),
 //! [`run`] (the program under test with limits), and [`mod@wait`] (for what others do).
 
 pub mod browser;
@@ -26,6 +27,7 @@ pub mod mutants;
 pub mod needs;
 pub mod oracle;
 pub mod pprof;
+pub mod profiles;
 pub mod run;
 pub mod shapes;
 pub mod wait;

@@ -4,7 +4,6 @@ use crate::Outcome;
 use crate::agent_notes::notes_of_the_agent;
 use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
-use crate::left_out::{left_out, left_out_events};
 use crate::output::note;
 use crate::output_file::{named_after, write_file};
 use crate::session::Session;
@@ -14,10 +13,11 @@ use heap_analysis::tables::histogram::{HistogramOptions, histogram};
 use hprof::Rewriter;
 use hprof::android::{ToAndroid, ToStandard};
 use hprof::source::{Source, Unpack};
+use profile::write::{self, main_metric};
 use profile::{Metric, NoProfile, Profile};
 use report::Provenance;
 use report::profile::heap::profile as heap_profile;
-use report::profile::{Form, main_metric, metric_named, render, render_difference};
+use report::profile::{Form, metric_named, render, render_difference};
 use std::path::{Path, PathBuf};
 
 /// Turn a profile or a heap dump into a flame graph, pprof and more; an Android dump into a standard one
@@ -84,7 +84,9 @@ impl Args {
         if main_metric(&profile).is_none() {
             note("the profile has no counts: the output is empty");
         }
-        match (left_out(&profile, form, metric), metric) {
+        let plain = form.plain();
+        let left_out = plain.and_then(|form| form.left_out(&profile, metric));
+        match (left_out, metric) {
             (Some(_), Some(metric)) => {
                 let text = format!(
                     "a recording of JFR cannot hold {} alone: html, pprof, speedscope or collapsed",
@@ -95,7 +97,7 @@ impl Args {
             (Some(text), None) if !session.global.quiet => note(&text),
             _ => {}
         }
-        match left_out_events(&profile, form, metric) {
+        match plain.and_then(|form| form.left_out_events(&profile, metric)) {
             Some(text) if !session.global.quiet => note(&text),
             _ => {}
         }
@@ -138,7 +140,7 @@ impl Args {
                 read => return read,
             }
         }
-        if form == Form::Jfr {
+        if form == Form::Plain(write::Form::Jfr) {
             return Err(Usage(
                 "a recording cannot hold a heap dump: html, pprof, speedscope or collapsed"
                     .to_owned(),
@@ -215,10 +217,10 @@ impl Args {
         if let Some(name) = &self.to {
             return Ok(match name.as_str() {
                 "html" => Form::Html,
-                "pprof" => Form::Pprof,
+                "pprof" => Form::Plain(write::Form::Pprof),
                 "speedscope" => Form::Speedscope,
-                "jfr" => Form::Jfr,
-                _ => Form::Collapsed,
+                "jfr" => Form::Plain(write::Form::Jfr),
+                _ => Form::Plain(write::Form::Collapsed),
             });
         }
         let name = output.to_string_lossy();

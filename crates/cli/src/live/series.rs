@@ -3,14 +3,14 @@
 
 use crate::agent_notes::notes_of_the_agent;
 use crate::exit::Usage;
-use crate::left_out::{left_out, left_out_events};
 use crate::output::note;
 use agent_core::WallTime;
 use agent_core::control::StreamMeter;
 use agent_core::options::{Keep, Patterns, keep};
 use agent_core::series::{Part, Series};
 use anyhow::{Context, Result, bail};
-use report::profile::{Form, main_metric, render};
+use profile::write::main_metric;
+use report::profile::{Form, render};
 use rustix::net::sockopt::socket_peercred;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -81,12 +81,13 @@ pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u
     if main_metric(&profile).is_none() {
         note("the profile has no counts: the output is empty");
     }
-    if let Some(text) = left_out(&profile, form, None) {
+    let plain = form.plain();
+    if let Some(text) = plain.and_then(|form| form.left_out(&profile, None)) {
         // The same holds for each file of a series.
         static NOTED: Once = Once::new();
         NOTED.call_once(|| note(&text));
     }
-    if let Some(text) = left_out_events(&profile, form, None) {
+    if let Some(text) = plain.and_then(|form| form.left_out_events(&profile, None)) {
         note(&text);
     }
     let title = path.file_name().unwrap_or_default().to_string_lossy();
@@ -221,6 +222,7 @@ fn named(part: Part) -> Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use profile::write;
 
     #[test]
     fn a_file_whose_folder_was_moved_is_not_reported_as_written() {
@@ -273,10 +275,13 @@ mod tests {
             assert_eq!(found, form, "{name}");
         };
         check("flames.html", Some(Form::Html));
-        check("app.pb.gz", Some(Form::Pprof));
+        check("app.pb.gz", Some(Form::Plain(write::Form::Pprof)));
         check("run.hprof", None);
         check("run.hprof.txt", None);
-        check("stacks.collapsed", Some(Form::Collapsed));
+        check(
+            "stacks.collapsed",
+            Some(Form::Plain(write::Form::Collapsed)),
+        );
         check("run", None);
         check("/dev/stdout", None);
         let fault = form_of(Path::new("run.unknown")).expect_err("an unknown ending");

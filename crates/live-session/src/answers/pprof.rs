@@ -5,7 +5,7 @@ use super::tables;
 use crate::recording::measure::What;
 use crate::recording::state::Live;
 use profile::Metric;
-use report::profile::pprof::write;
+use profile::write::pprof::write;
 use requests::Fault;
 use requests::Params;
 use std::time::Duration;

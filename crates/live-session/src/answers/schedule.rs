@@ -3,6 +3,7 @@
 use super::tables;
 use crate::recording::state::{Live, locked};
 use crate::recording::status::RecordingState;
+use profile::write;
 use report::profile::Form;
 use requests::Params;
 use std::path::PathBuf;
@@ -30,7 +31,8 @@ impl Live {
         {
             return Ok(Vec::new());
         }
-        let jfr = tables::profile(self, &Params::default(), Form::Jfr).map_err(|it| it.message)?;
+        let jfr = tables::profile(self, &Params::default(), Form::Plain(write::Form::Jfr))
+            .map_err(|it| it.message)?;
         let jfr = self.saved_tables.keep_file("recording", "jfr", &jfr);
         let jfr = jfr.map_err(|error| error.to_string())?;
         let number = self.save()?;

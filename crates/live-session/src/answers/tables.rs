@@ -15,10 +15,11 @@ use live_analysis::history::{self, Delta, History};
 use live_analysis::origin;
 use live_analysis::range::Range;
 use live_analysis::table::{Page, Table};
+use profile::write::jfr::{Allocation, Timed};
+use profile::write::{self, jfr};
 use profile::{Metric, NameId, Profile, TraceId};
 use regex::{Regex, RegexBuilder};
 use report::profile::Form;
-use report::profile::jfr::{self, Allocation, Timed};
 use requests::Fault;
 use requests::Params;
 use rustc_hash::FxHashSet;
@@ -180,7 +181,7 @@ pub fn profile(live: &Live, params: &Params, form: Form) -> Result<Vec<u8>, Faul
         None => None,
         Some(name) => Some(metric(name)?),
     };
-    if form == Form::Jfr && !is_native(params)? {
+    if form == Form::Plain(write::Form::Jfr) && !is_native(params)? {
         return recording(live, params, metric);
     }
     let title = match is_native(params)? {

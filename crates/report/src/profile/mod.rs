@@ -1,5 +1,5 @@
-//! A profile in formats that other tools read: collapsed stacks, one HTML page with flame graphs, pprof, speedscope,
-//! and JFR; and its first screen ([`top`]).
+//! A profile in formats that other tools read: one HTML page with flame graphs, speedscope, and those of
+//! [`::profile::write`]; and its first screen ([`top`]).
 //!
 //! ```
 //! use ::profile::Metric;
@@ -9,40 +9,32 @@
 //! CPU SAMPLES BEGIN (total = 7) Sat Nov 21 04:57:27 2026\n   \
 //! 1 100.00% 100.00%       7 300001 Cpu.hot\nCPU SAMPLES END\n";
 //! let (profile, _) = ::profile::read(text).unwrap();
-//! let bytes = render(&profile, Form::Collapsed, Some(Metric::Samples), "demo");
+//! let bytes = render(&profile, Form::of_file_name("a.collapsed").unwrap(), Some(Metric::Samples), "demo");
 //! assert_eq!(bytes, b"Cpu.main;Cpu.hot 7\n");
 //! ```
 
-pub mod collapsed;
 pub mod difference;
 pub mod flamegraph;
 pub mod heap;
-pub mod jfr;
 pub mod monitors;
 pub mod native;
 pub mod otlp;
-pub mod pprof;
-mod protobuf;
 pub mod references;
 pub mod speedscope;
 pub mod top;
 
-use ::profile::{Metric, Profile, TraceId};
-use std::collections::HashMap;
+use ::profile::write::{self, main_metric};
+use ::profile::{Metric, Profile};
 
 /// An output format of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `a;b;c 7`, one stack a line.
-    Collapsed,
     /// One HTML page without any links.
     Html,
-    /// Gzipped protobuf of `pprof`.
-    Pprof,
     /// JSON of speedscope.
     Speedscope,
-    /// A JFR recording of one chunk.
-    Jfr,
+    /// A format that [`::profile::write`] writes.
+    Plain(write::Form),
 }
 
 impl Form {
@@ -52,29 +44,22 @@ impl Form {
         let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
         if ends(&[".html", ".htm"]) {
             Some(Form::Html)
-        } else if ends(&[".pprof", ".pb.gz", ".pb", ".prof"]) {
-            Some(Form::Pprof)
         } else if ends(&[".json"]) {
             Some(Form::Speedscope)
-        } else if ends(&[".jfr"]) {
-            Some(Form::Jfr)
-        } else if ends(&[".collapsed", ".folded", ".txt"]) {
-            Some(Form::Collapsed)
+        } else if ends(&[".txt"]) {
+            Some(Form::Plain(write::Form::Collapsed))
         } else {
-            None
+            write::Form::of_file_name(name).map(Form::Plain)
         }
     }
-}
 
-/// The metric that is shown when none is requested: the first one that the profile has.
-pub fn main_metric(profile: &Profile) -> Option<Metric> {
-    let metrics = profile.metrics();
-    let any = |metric: &Metric| profile.stacks(*metric).next().is_some();
-    metrics
-        .iter()
-        .copied()
-        .find(any)
-        .or(metrics.first().copied())
+    /// The format, if [`::profile::write`] writes it.
+    pub fn plain(self) -> Option<write::Form> {
+        match self {
+            Form::Plain(form) => Some(form),
+            Form::Html | Form::Speedscope => None,
+        }
+    }
 }
 
 /// The metric with a name.
@@ -109,21 +94,11 @@ pub fn shown_metric(profile: &Profile, name: Option<&str>) -> Result<Option<Metr
 /// The bytes of a profile in a format. Collapsed stacks have one metric; the other formats have all, or only the one
 /// requested. A profile without any metric gives an empty document of the format.
 pub fn render(profile: &Profile, form: Form, metric: Option<Metric>, title: &str) -> Vec<u8> {
-    let metrics = match metric {
-        Some(one) => vec![one],
-        None => profile.metrics(),
-    };
+    let metrics = || metric.map_or_else(|| profile.metrics(), |one| vec![one]);
     match form {
-        Form::Collapsed => {
-            let one = metric.or_else(|| main_metric(profile));
-            one.map(|one| collapsed::write(profile, one))
-                .unwrap_or_default()
-                .into_bytes()
-        }
-        Form::Html => flamegraph::write(profile, None, &metrics, title).into_bytes(),
-        Form::Pprof => pprof::write(profile, &metrics),
-        Form::Speedscope => speedscope::write(profile, &metrics, title).into_bytes(),
-        Form::Jfr => jfr::write(profile, &metrics),
+        Form::Html => flamegraph::write(profile, None, &metrics(), title).into_bytes(),
+        Form::Speedscope => speedscope::write(profile, &metrics(), title).into_bytes(),
+        Form::Plain(form) => write::write(profile, form, metric),
     }
 }
 
@@ -136,24 +111,6 @@ pub fn render_difference(
 ) -> Vec<u8> {
     let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
     flamegraph::write(profile, Some(base), &metrics, title).into_bytes()
-}
-
-/// The names of threads by their serials.
-pub(crate) struct ThreadNames(HashMap<u32, String>);
-
-impl ThreadNames {
-    pub(crate) fn of(profile: &Profile) -> ThreadNames {
-        let threads = profile.threads.iter();
-        let names = threads.map(|one| (one.serial, profile.names.get(one.name).to_owned()));
-        ThreadNames(names.filter(|(_, name)| !name.is_empty()).collect())
-    }
-
-    /// The name of the thread of a trace, or its number; `None` if traces are not separated by thread.
-    pub(crate) fn get(&self, profile: &Profile, trace: TraceId) -> Option<String> {
-        let serial = profile.stacks.key(trace).thread?.0;
-        let name = self.0.get(&serial).cloned();
-        Some(name.unwrap_or_else(|| format!("thread {serial}")))
-    }
 }
 
 /// Whether calls were timed, so that the metric [`Metric::CpuTime`] is their time and not that of samples.
@@ -195,37 +152,9 @@ pub(crate) fn label(profile: &Profile, metric: Metric) -> &'static str {
 pub(crate) mod tests {
     use super::*;
 
-    /// Two sample tables with every kind of content, as the agent prints them.
-    pub(crate) const TEXT: &str = "\
-THREAD START (obj=50000001, id = 200001, name=\"main\", group=\"main\")
-TRACE 300001:
-\tdemo.Cpu.hot(Cpu.java:3)
-\tdemo.Cpu.main(Cpu.java:14)
-TRACE 300002: (thread=200001)
-\tdemo.Cpu.<init>(Cpu.java:9)
-\tdemo.Cpu.main(Cpu.java:15)
-TRACE 300003:
-\t<empty>
-MONITOR TIME BEGIN (total = 40 ms) Sat Nov 21 04:57:27 2026
-rank   self  accum   count trace monitor
-   1 100.00% 100.00%       4 300002 Ljava/lang/Object; (Java)
-MONITOR TIME END
-SITES BEGIN (ordered by live bytes) Sat Nov 21 04:57:27 2026
-    1 80.00% 80.00%      800   10      1600    20 300002 byte[]
-    2 20.00% 100.00%      200    5       200     5 300003 demo.</script>
-SITES END
-CPU SAMPLES BEGIN (total = 12) Sat Nov 21 04:57:27 2026
-   1 75.00% 75.00%       9 300001 demo.Cpu.hot
-   2 25.00% 100.00%       3 300002 demo.Cpu.<init>
-CPU SAMPLES END
-CPU TIME (ms) BEGIN (total = 100) Sat Nov 21 04:57:27 2026
-   1 70.00% 70.00%     900 300001 demo.Cpu.hot
-   2 30.00% 100.00%       3 300002 demo.Cpu.<init>
-CPU TIME (ms) END
-";
-
     pub(crate) fn profile() -> Profile {
-        let (profile, diagnostics) = ::profile::read(TEXT.as_bytes()).expect("a profile");
+        let (profile, diagnostics) =
+            ::profile::read(testkit::profiles::EVERY_TABLE.as_bytes()).expect("a profile");
         assert!(diagnostics.is_empty(), "{:?}", diagnostics.iter().next());
         profile
     }
@@ -235,10 +164,9 @@ CPU TIME (ms) END
         for (name, form) in [
             ("x.html", Some(Form::Html)),
             ("a/B.HTML", Some(Form::Html)),
-            ("x.pb.gz", Some(Form::Pprof)),
+            ("x.pb.gz", Some(Form::Plain(write::Form::Pprof))),
             ("x.speedscope.json", Some(Form::Speedscope)),
-            ("x.jfr", Some(Form::Jfr)),
-            ("x.collapsed", Some(Form::Collapsed)),
+            ("x.txt", Some(Form::Plain(write::Form::Collapsed))),
             ("x", None),
         ] {
             assert_eq!(Form::of_file_name(name), form, "{name}");
@@ -273,9 +201,8 @@ CPU TIME (ms) END
     #[test]
     fn a_profile_without_numbers_still_gives_a_document() {
         let empty = Profile::default();
-        for form in [Form::Html, Form::Pprof, Form::Speedscope, Form::Jfr] {
+        for form in [Form::Html, Form::Speedscope] {
             assert!(!render(&empty, form, None, "empty").is_empty(), "{form:?}");
         }
-        assert!(render(&empty, Form::Collapsed, None, "empty").is_empty());
     }
 }

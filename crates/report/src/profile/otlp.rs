@@ -4,8 +4,8 @@
 //! Data that profiles share (texts, functions, locations, stacks, attributes) is in tables of the request and referred
 //! to by index; entry 0 of each table means none. A profile of OTLP has one metric.
 
-use super::ThreadNames;
-use super::protobuf::Message;
+use ::profile::write::ThreadNames;
+use ::profile::write::protobuf::Message;
 use ::profile::{FrameId, Line, Metric, Profile, WeightedStack};
 use std::collections::HashMap;
 

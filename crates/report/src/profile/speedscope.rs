@@ -1,6 +1,7 @@
 //! speedscope's JSON file format: shared frames; for each metric one sampled profile, followed by one for each thread.
 
-use super::{ThreadNames, label};
+use super::label;
+use ::profile::write::ThreadNames;
 use ::profile::{Line, Metric, Profile, WeightedStack};
 use serde_json::{Value, json};
 use std::cmp::Reverse;

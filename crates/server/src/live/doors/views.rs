@@ -5,6 +5,7 @@ use super::downloads::in_form;
 use crate::reply::Content;
 use live_session::answers::{advice, cpu, objects, source, tables};
 use live_session::recording::state::Live;
+use profile::write;
 use report::profile::Form;
 use requests::Fault;
 use requests::Params;
@@ -73,10 +74,13 @@ fn saved_file(live: &Live, params: &Params) -> Result<Content, Fault> {
 fn profile(live: &Live, params: &Params) -> Result<Content, Fault> {
     let (form, media) = match params.get("form") {
         None | Some("flamegraph") => (Form::Html, "text/html; charset=utf-8"),
-        Some("pprof") => (Form::Pprof, "application/octet-stream"),
-        Some("collapsed") => (Form::Collapsed, "text/plain; charset=utf-8"),
+        Some("pprof") => (Form::Plain(write::Form::Pprof), "application/octet-stream"),
+        Some("collapsed") => (
+            Form::Plain(write::Form::Collapsed),
+            "text/plain; charset=utf-8",
+        ),
         Some("speedscope") => (Form::Speedscope, "application/json"),
-        Some("jfr") => (Form::Jfr, "application/octet-stream"),
+        Some("jfr") => (Form::Plain(write::Form::Jfr), "application/octet-stream"),
         Some(other) => {
             return Err(Fault::bad(format!(
                 "form={other}: expected flamegraph, pprof, collapsed, speedscope or jfr"

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::metadata::types;
-use ::profile::{Frame, Line, NameId, Profile, Thread, TraceId};
+use crate::{Frame, Line, MethodId, NameId, Profile, Thread, TraceId};
 use std::collections::HashMap;
 
 /// Frame types of the pool.
@@ -36,7 +36,7 @@ pub(super) struct Pools<'a> {
     packages: HashMap<(String, u64), u64>,
     modules: HashMap<NameId, u64>,
     groups: HashMap<NameId, u64>,
-    methods: HashMap<::profile::MethodId, u64>,
+    methods: HashMap<MethodId, u64>,
     stacks: HashMap<TraceId, u64>,
     threads: HashMap<u32, u64>,
     known_threads: HashMap<u32, Thread>,
@@ -180,7 +180,7 @@ impl<'a> Pools<'a> {
         })
     }
 
-    fn method(&mut self, id: ::profile::MethodId) -> u64 {
+    fn method(&mut self, id: MethodId) -> u64 {
         if let Some(known) = self.methods.get(&id) {
             return *known;
         }

@@ -4,7 +4,7 @@ use super::Timed;
 use super::buffer::Buffer;
 use super::metadata::types;
 use super::pools::Pools;
-use ::profile::{Metric, NameId, Profile, TraceId, WeightedStack};
+use crate::{Metric, NameId, Profile, TraceId, WeightedStack};
 use std::collections::HashMap;
 
 /// Nanoseconds between events without a time of their own.

@@ -1,7 +1,7 @@
 //! Collapsed stacks: `outer;inner 7`, the input of `flamegraph.pl` and of most viewers.
 
-use crate::escape::visible;
-use ::profile::{Metric, Profile};
+use crate::{Metric, Profile};
+use hprof::visible;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,48 +1,46 @@
 //! Metrics and events of a profile that a form cannot hold.
 
-use profile::{Metric, Profile};
-use report::profile::{Form, jfr, main_metric};
+use super::{Form, jfr, main_metric};
+use crate::{Metric, Profile};
 
-/// A sentence that names the metrics that are not in the file, if there are any.
-pub(crate) fn left_out(profile: &Profile, form: Form, metric: Option<Metric>) -> Option<String> {
-    let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
-    let main = main_metric(profile);
-    let is_held = |one: Metric| match form {
-        Form::Jfr => is_in_recording(one, &metrics),
-        Form::Collapsed => metric.or(main) == Some(one),
-        Form::Html | Form::Pprof | Form::Speedscope => true,
-    };
-    let has_any = |one: Metric| profile.stacks(one).next().is_some();
-    let missing = metrics
-        .iter()
-        .filter(|one| !is_held(**one) && has_any(**one));
-    let names: Vec<_> = missing.map(|one| one.name()).collect();
-    let reason = match (form, main) {
-        (Form::Collapsed, Some(main)) => {
-            format!("collapsed stacks hold one metric, here {}", main.name())
-        }
-        _ => "a recording of JFR has no events for all metrics".to_owned(),
-    };
-    (!names.is_empty()).then(|| format!("{reason}; left out: {}", names.join(", ")))
-}
-
-/// A sentence about the events that a recording lacks because their stacks have too many, if there are any.
-pub(crate) fn left_out_events(
-    profile: &Profile,
-    form: Form,
-    metric: Option<Metric>,
-) -> Option<String> {
-    if form != Form::Jfr {
-        return None;
+impl Form {
+    /// A sentence that names the metrics that are not in the file, if there are any.
+    pub fn left_out(self, profile: &Profile, metric: Option<Metric>) -> Option<String> {
+        let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
+        let main = main_metric(profile);
+        let is_held = |one: Metric| match self {
+            Form::Jfr => is_in_recording(one, &metrics),
+            Form::Collapsed => metric.or(main) == Some(one),
+            Form::Pprof => true,
+        };
+        let has_any = |one: Metric| profile.stacks(one).next().is_some();
+        let missing = metrics
+            .iter()
+            .filter(|one| !is_held(**one) && has_any(**one));
+        let names: Vec<_> = missing.map(|one| one.name()).collect();
+        let reason = match (self, main) {
+            (Form::Collapsed, Some(main)) => {
+                format!("collapsed stacks hold one metric, here {}", main.name())
+            }
+            _ => "a recording of JFR has no events for all metrics".to_owned(),
+        };
+        (!names.is_empty()).then(|| format!("{reason}; left out: {}", names.join(", ")))
     }
-    let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
-    let count = jfr::left_out(profile, &metrics);
-    (count > 0).then(|| {
-        format!(
-            "a recording of JFR has at most {} samples or waits of one stack; left out: {count}",
-            jfr::MOST_OF_STACK
-        )
-    })
+
+    /// A sentence about the events that a recording lacks because their stacks have too many, if there are any.
+    pub fn left_out_events(self, profile: &Profile, metric: Option<Metric>) -> Option<String> {
+        if self != Form::Jfr {
+            return None;
+        }
+        let metrics = metric.map_or_else(|| profile.metrics(), |one| vec![one]);
+        let count = jfr::left_out(profile, &metrics);
+        (count > 0).then(|| {
+            format!(
+                "a recording of JFR has at most {} samples or waits of one stack; left out: {count}",
+                jfr::MOST_OF_STACK
+            )
+        })
+    }
 }
 
 /// Whether a recording of JFR with these metrics shows this one.
@@ -91,13 +89,11 @@ CPU TIME (ms) BEGIN (total = 100) Sat Nov 21 04:57:27 2026\n   \
 
     #[test]
     fn metrics_that_a_form_cannot_hold_are_named() {
-        let (profile, _) = profile::read(TEXT).expect("a profile");
-        let check = |form, metric, expected: Option<&str>| {
-            assert_eq!(left_out(&profile, form, metric).as_deref(), expected);
+        let (profile, _) = crate::read(TEXT).expect("a profile");
+        let check = |form: Form, metric, expected: Option<&str>| {
+            assert_eq!(form.left_out(&profile, metric).as_deref(), expected);
         };
-        for form in [Form::Html, Form::Pprof, Form::Speedscope] {
-            check(form, None, None);
-        }
+        check(Form::Pprof, None, None);
         check(
             Form::Jfr,
             None,
@@ -122,14 +118,14 @@ CPU TIME (ms) BEGIN (total = 100) Sat Nov 21 04:57:27 2026\n   \
         let text = String::from_utf8_lossy(TEXT);
         let many = text.replace("      9 300001", "1000009 300001");
         let many = many.replace("      4 300001", "1000004 300001");
-        let check = |text: &str, form, metric, expected: Option<u64>| {
-            let (profile, _) = profile::read(text.as_bytes()).expect("a profile");
+        let check = |text: &str, form: Form, metric, expected: Option<u64>| {
+            let (profile, _) = crate::read(text.as_bytes()).expect("a profile");
             let expected = expected.map(|count| {
                 format!(
                     "a recording of JFR has at most 1000000 samples or waits of one stack; left out: {count}"
                 )
             });
-            assert_eq!(left_out_events(&profile, form, metric), expected);
+            assert_eq!(form.left_out_events(&profile, metric), expected);
         };
         check(&text, Form::Jfr, None, None);
         check(&many, Form::Jfr, None, Some(13));
@@ -142,10 +138,10 @@ CPU TIME (ms) BEGIN (total = 100) Sat Nov 21 04:57:27 2026\n   \
     /// As a reader of the recording finds them.
     #[test]
     fn a_recording_shows_what_is_not_left_out() {
-        let (profile, _) = profile::read(TEXT).expect("a profile");
+        let (profile, _) = crate::read(TEXT).expect("a profile");
         let all = profile.metrics();
-        let bytes = report::profile::render(&profile, Form::Jfr, None, "");
-        let (recording, _) = profile::read(&bytes).expect("a recording");
+        let bytes = super::super::write(&profile, Form::Jfr, None);
+        let (recording, _) = crate::read(&bytes).expect("a recording");
         let found = recording.metrics();
         for metric in all.iter().filter(|one| !is_in_recording(**one, &all)) {
             assert!(!found.contains(metric), "{metric:?} in {found:?}");

@@ -2,7 +2,7 @@
 
 use super::ThreadNames;
 use super::protobuf::Message;
-use ::profile::{FrameId, Line, Metric, Profile, WeightedStack};
+use crate::{FrameId, Line, Metric, Profile, WeightedStack};
 use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
 use std::io::Write;

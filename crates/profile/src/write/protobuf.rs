@@ -1,8 +1,8 @@
 //! Protobuf messages, encoded by hand.
 
 /// A protobuf message under construction.
-#[derive(Default)]
-pub(super) struct Message(pub(super) Vec<u8>);
+#[derive(Debug, Default)]
+pub struct Message(pub Vec<u8>);
 
 impl Message {
     fn varint(&mut self, mut value: u64) {
@@ -14,7 +14,7 @@ impl Message {
     }
 
     /// A number; 0 is the default and is left out.
-    pub(super) fn number(&mut self, field: u32, value: u64) {
+    pub fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.varint(u64::from(field) << 3);
             self.varint(value);
@@ -22,7 +22,7 @@ impl Message {
     }
 
     /// A number of eight bytes; 0 is left out.
-    pub(super) fn fixed(&mut self, field: u32, value: u64) {
+    pub fn fixed(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.varint(u64::from(field) << 3 | 1);
             self.0.extend(value.to_le_bytes());
@@ -30,14 +30,14 @@ impl Message {
     }
 
     /// Bytes, a text, or the bytes of another message.
-    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
+    pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
     /// A list of numbers.
-    pub(super) fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
+    pub fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
         let mut packed = Message::default();
         values.into_iter().for_each(|value| packed.varint(value));
         self.bytes(field, &packed.0);

@@ -20,7 +20,7 @@ mod events;
 mod metadata;
 mod pools;
 
-use ::profile::{Metric, NameId, Profile, TraceId};
+use crate::{Metric, NameId, Profile, TraceId};
 use events::Events;
 
 /// Bytes of the chunk header.
