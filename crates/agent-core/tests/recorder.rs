@@ -658,6 +658,23 @@ fn what_was_lost_is_in_the_profile() {
 }
 
 #[test]
+fn the_interval_of_samples_and_the_notes_are_in_the_binary_form() {
+    let options = "cpu=samples,interval=2500us,cutoff=0,format=b,modern=y";
+    let (mut recorder, out, _) = recorder(options, None);
+    let mut vm = small_vm();
+    start(&mut recorder, &mut vm);
+    let (what, count) = ("samples without a stack", 5);
+    recorder.notify(&vm, &Event::Lost { what, count });
+    recorder.notify(&vm, &Event::VmDeath);
+    let bytes = out.0.lock().unwrap().clone();
+    let (profile, _) = profile::read(&bytes).expect("a profile");
+    let notes = profile.agent_notes.join("\n");
+    assert!(notes.contains("one stack for 6.25 ms"), "{notes}");
+    assert!(notes.ends_with("5 lost: samples without a stack"));
+    assert_eq!(profile.samples.expect("a table").interval_ns, 2_500_000);
+}
+
+#[test]
 fn a_collector_gets_each_note_with_its_next_table_and_all_at_the_end() {
     let (mut recorder, out, _) = recorder("heap=sites,cutoff=0,net=h:1", None);
     let mut vm = small_vm();

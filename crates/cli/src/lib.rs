@@ -31,7 +31,6 @@ macro_rules! on_linux {
     };
 }
 
-mod agent_notes;
 pub mod args;
 pub mod commands;
 mod dump_output;

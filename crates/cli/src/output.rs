@@ -57,6 +57,9 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "tenure: {}", report::escape::visible(text));
 }
 
+/// How many notes of the agent are printed.
+pub(crate) const SHOWN_NOTES: usize = 20;
+
 /// How many findings are listed; `validate` lists all.
 const FINDINGS: usize = 5;
 

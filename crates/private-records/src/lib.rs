@@ -12,6 +12,10 @@
 
 use hprof::RecordTag;
 
+/// The beginning of a text (UTF8 record) that the number of nanoseconds of CPU time follows that a CPU sample stands for.
+/// A text, because some readers of files stop at a private record.
+pub const SAMPLE_INTERVAL: &str = "tenure: nanoseconds of CPU time per sample: ";
+
 /// Tag of a private record. The text form is that of the JDK's agent, with Tenure's additions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

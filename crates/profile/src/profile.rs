@@ -58,6 +58,9 @@ pub struct Profile {
     pub weighted: Vec<WeightedTable>,
     /// What else a reader of the numbers must know, each a sentence.
     pub notes: Vec<String>,
+    /// Notes of the agent in its files: what was dropped, and what could not be measured as requested.
+    #[serde(skip)]
+    pub agent_notes: Vec<String>,
     /// Where classes come from, as far as the agent says it.
     #[serde(skip)]
     pub places: Places,

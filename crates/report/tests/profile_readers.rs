@@ -43,10 +43,13 @@ CPU SAMPLES BEGIN (total = 12) Sat Nov 21 04:57:27 2026
    1 75.00% 75.00%       9 300001 demo.Cpu.hot
    2 25.00% 100.00%       3 300002 demo.Cpu.<init>
 CPU SAMPLES END
+NOTE: 3 lost: samples
 ";
 
 fn profile() -> Profile {
-    ::profile::read(TEXT.as_bytes()).expect("a profile").0
+    let (mut profile, _) = ::profile::read(TEXT.as_bytes()).expect("a profile");
+    profile.samples.as_mut().expect("samples").interval_ns = 20_000_000;
+    profile
 }
 
 fn file(folder: &Path, name: &str, form: Form) -> String {
@@ -90,6 +93,8 @@ fn the_jdk_prints_a_recording() {
     );
     assert!(print.contains("duration = 10.0 ms"), "{print}");
     assert!(print.contains("\"main\""), "{print}");
+    assert!(print.contains("value = \"20 ms\""), "{print}");
+    assert!(print.contains("text = \"3 lost: samples\""), "{print}");
     // Live objects: ten arrays of eighty bytes.
     assert!(print.contains("objectSize = 800 bytes"), "{print}");
     assert!(print.contains("objects = 10"), "{print}");

@@ -12,6 +12,8 @@ pub struct Decoded {
     pub samples: Vec<Sample>,
     /// Between two samples, in the unit of the last type.
     pub period: u64,
+    /// Remarks.
+    pub comments: Vec<String>,
 }
 
 /// A stack with its values.
@@ -62,6 +64,7 @@ impl Decoded {
             types: types.collect(),
             samples: samples.collect(),
             period: number(bytes, 12),
+            comments: numbers(bytes, 13).into_iter().map(text).collect(),
         }
     }
 

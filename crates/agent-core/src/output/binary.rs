@@ -13,7 +13,7 @@ use hprof::{
     AllocSite, FileOffset, Frame, Header, IdSize, ObjectId, RawRecord, Record, Serial, Writer,
 };
 use hprof_text::TextLine;
-use private_records::{PrivateTag, Tag};
+use private_records::{PrivateTag, SAMPLE_INTERVAL, Tag};
 use profile::{
     AGENT_NAMES, ContentionTable, CostTable, Ranked, SampleTable, SiteOrder, SiteTable, StackShare,
     Volume,
@@ -21,6 +21,7 @@ use profile::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 use vmpi::{ClassId, HeapSummary, MonitorInfo, ThreadId, ThreadStack, TraceId, Vm, VmError};
 
 /// Below this `Runtime.maxMemory` the original wrote version 1.0.1.
@@ -31,10 +32,11 @@ const SMALL_HEAP: u64 = 2_000_000_000;
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
     pub(crate) allocations: bool,
-    pub(crate) sampling: bool,
+    /// The CPU time that a sample stands for, if samples are taken.
+    pub(crate) sample_interval: Option<Duration>,
     pub(crate) depth: u32,
     pub(crate) primitives: crate::options::Primitives,
-    /// Whether a collector receives the output: it gets the origins of classes, and only the classes that something
+    /// Whether a collector receives the output, or it is converted to another form: it gets the origins of classes, and only the classes that something
     /// refers to, because the classes of a program that loads and unloads them have no end.
     pub(crate) for_collector: bool,
 }
@@ -299,9 +301,17 @@ fn narrow(number: u64) -> u32 {
 impl Emit for BinaryOutput {
     fn begin(&mut self, context: &mut Context<'_>, _unix_ms: u64) {
         let settings = self.settings;
-        let flags = u32::from(settings.allocations) | u32::from(settings.sampling) << 1;
+        let flags =
+            u32::from(settings.allocations) | u32::from(settings.sample_interval.is_some()) << 1;
         let depth = u16::try_from(settings.depth).unwrap_or(u16::MAX);
         self.put(context.vm, &Record::ControlSettings { flags, depth });
+        if let Some(interval) = settings
+            .sample_interval
+            .filter(|_| settings.mode == Mode::Modern)
+        {
+            let nanoseconds = interval.as_nanos();
+            self.name(context.vm, &format!("{SAMPLE_INTERVAL}{nanoseconds}"));
+        }
     }
 
     fn class_loaded(&mut self, context: &mut Context<'_>, id: ClassId, class: &Class) {

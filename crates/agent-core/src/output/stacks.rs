@@ -22,7 +22,7 @@ pub fn stacks(
     let settings = Settings {
         mode: Mode::Modern,
         allocations: false,
-        sampling: false,
+        sample_interval: None,
         depth: 0,
         primitives: Primitives {
             fields: true,

@@ -227,7 +227,7 @@ impl Recorder {
                 let settings = Settings {
                     mode: options.mode,
                     allocations: options.heap.sites || options.heap.dump,
-                    sampling: options.cpu.samples,
+                    sample_interval: options.cpu.samples.then_some(options.interval),
                     depth: options.traces.depth,
                     primitives: options.primitives,
                     // Some readers of files stop at a record that they do not know.

@@ -1,10 +1,9 @@
 //! `tenure convert`.
 
 use crate::Outcome;
-use crate::agent_notes::notes_of_the_agent;
 use crate::dump_output::{DumpOutput, finish, source_of_all};
 use crate::exit::{Exit, Usage};
-use crate::output::note;
+use crate::output::{SHOWN_NOTES, note};
 use crate::output_file::{named_after, write_file};
 use crate::session::Session;
 use anyhow::{Context, Result};
@@ -253,7 +252,7 @@ pub(super) fn read_profile(path: &Path) -> Result<(Profile, Exit)> {
     for finding in diagnostics.iter().take(5) {
         note(&finding.to_string());
     }
-    for text in notes_of_the_agent(source.bytes()) {
+    for text in profile.agent_notes.iter().take(SHOWN_NOTES) {
         note(&format!("{}: note of the agent: {text}", path.display()));
     }
     let damaged = diagnostics.any_damage();

@@ -1,9 +1,8 @@
 //! A profile as a series of files: the agent opens a connection for each (`loop=`), and this process converts the data
 //! to the form of the name's extension.
 
-use crate::agent_notes::notes_of_the_agent;
 use crate::exit::Usage;
-use crate::output::note;
+use crate::output::{SHOWN_NOTES, note};
 use agent_core::WallTime;
 use agent_core::control::StreamMeter;
 use agent_core::options::{Keep, Patterns, keep};
@@ -76,8 +75,8 @@ fn unknown(output: &Path) -> anyhow::Error {
 
 /// A profile of the agent in another form.
 pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u8>> {
-    note_once(notes_of_the_agent(profile));
     let (profile, _) = profile::read(profile).context("what the agent sent")?;
+    note_once(profile.agent_notes.iter().take(SHOWN_NOTES));
     if main_metric(&profile).is_none() {
         note("the profile has no counts: the output is empty");
     }
@@ -94,9 +93,9 @@ pub(crate) fn converted(profile: &[u8], form: Form, path: &Path) -> Result<Vec<u
     Ok(render(&profile, form, None, &title))
 }
 
-/// Prints notes of the agent, which the other form does not contain; of those that differ only in numbers, the first one:
-/// each file of a series has them.
-fn note_once(notes: Vec<String>) {
+/// Prints notes of the agent, which explain missing numbers; of those that differ only in numbers, the first one: each
+/// file of a series has them.
+fn note_once<'t>(notes: impl Iterator<Item = &'t String>) {
     static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     for text in notes {

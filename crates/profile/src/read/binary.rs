@@ -1,6 +1,7 @@
 //! The binary form.
 
 use super::NoProfile;
+use super::remarks::Remarks;
 use super::threads::Threads;
 use crate::cpu::Cost;
 use crate::metric::{Metric, WeightedStack};
@@ -22,17 +23,23 @@ use std::borrow::Cow;
 pub(super) fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     let header = hprof::Header::parse(data).map_err(NoProfile::Header)?;
     let mut builder = Builder::default();
+    let mut remarks = Remarks::default();
     let ids: IdSize = header.id_size;
     builder.ids = Some(ids);
     let map = map_file(data, |raw| match raw.decode(ids) {
         Some(Record::Utf8 { id, bytes }) => {
+            remarks.text(id, bytes);
             builder.texts.insert(id, Cow::Borrowed(bytes));
         }
-        Some(record) => builder.record(&record),
+        Some(record) => {
+            remarks.record(&record);
+            builder.record(&record);
+        }
         None => builder.extra(raw),
     })
     .map_err(NoProfile::Header)?;
     builder.profile.created_ms = header.timestamp_ms;
+    remarks.finish(&mut builder.profile);
     if builder.has_no_tables() && !map.segments.is_empty() {
         return Err(NoProfile::OnlyHeap);
     }

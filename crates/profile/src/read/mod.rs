@@ -2,6 +2,7 @@
 
 mod binary;
 mod jfr;
+mod remarks;
 mod text;
 mod threads;
 

@@ -141,6 +141,10 @@ impl Builder {
             }
             TextRecord::Cpu(row) => self.cpu(row),
             TextRecord::CpuEnd(_) => self.end_cpu(),
+            TextRecord::Note(text) => {
+                let text = String::from_utf8_lossy(text.trim_ascii_end());
+                self.profile.agent_notes.push(text.into_owned());
+            }
             TextRecord::OldBegin => {
                 self.profile.pairs.get_or_insert_default();
             }

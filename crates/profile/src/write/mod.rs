@@ -20,6 +20,7 @@ pub mod protobuf;
 
 use crate::{Metric, Profile, TraceId};
 use std::collections::HashMap;
+use std::io;
 
 /// A format that holds stacks and their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,23 @@ pub fn write(profile: &Profile, form: Form, metric: Option<Metric>) -> Vec<u8> {
         }
         Form::Pprof => pprof::write(profile, &metrics()),
         Form::Jfr => jfr::write(profile, &metrics()),
+    }
+}
+
+/// Writes a profile, which may be one of a series, in a format to an empty output. The metric of collapsed stacks is the
+/// first one that was measured, also where it is zero, so that all files of a series have the same. Of a recording, the
+/// events are not in memory together.
+///
+/// # Errors
+/// Those of the output.
+pub fn write_to(profile: &Profile, form: Form, out: &mut dyn jfr::Output) -> io::Result<()> {
+    match form {
+        Form::Jfr => jfr::write_to(profile, &profile.metrics(), out),
+        Form::Pprof => out.write_all(&pprof::write(profile, &profile.metrics())),
+        Form::Collapsed => match profile.metrics().first() {
+            Some(metric) => out.write_all(collapsed::write(profile, *metric).as_bytes()),
+            None => Ok(()),
+        },
     }
 }
 
@@ -117,6 +135,46 @@ mod tests {
         ] {
             assert_eq!(Form::of_file_name(name), form, "{name}");
         }
+    }
+
+    /// A profile as the agent writes it when samples were dropped.
+    pub(super) fn remarked() -> Profile {
+        let text = format!("{}NOTE: 3 lost: samples\n", testkit::profiles::EVERY_TABLE);
+        let (mut profile, _) = crate::read(text.as_bytes()).expect("a profile");
+        profile.samples.as_mut().expect("samples").interval_ns = 2_500_000;
+        profile
+    }
+
+    #[test]
+    fn the_interval_and_the_notes_come_back_from_a_recording() {
+        let profile = remarked();
+        assert_eq!(profile.agent_notes, ["3 lost: samples"]);
+        let recording = write(&profile, Form::Jfr, None);
+        let (again, _) = crate::read(&recording).expect("a recording");
+        assert_eq!(again.agent_notes, profile.agent_notes);
+        assert_eq!(again.samples.expect("samples").interval_ns, 2_500_000);
+    }
+
+    /// The pieces of a recording that is written to a file are those that are in memory otherwise.
+    #[test]
+    fn a_file_is_written_in_pieces() {
+        let text = testkit::profiles::EVERY_TABLE.replace("       9 300001", "   90000 300001");
+        let (profile, _) = crate::read(text.as_bytes()).expect("a profile");
+        for form in [Form::Collapsed, Form::Pprof, Form::Jfr] {
+            let mut out = std::io::Cursor::new(Vec::new());
+            write_to(&profile, form, &mut out).expect("written");
+            let whole = write(&profile, form, None);
+            assert!(out.into_inner() == whole, "{form:?}");
+        }
+        let (again, _) = crate::read(&write(&profile, Form::Jfr, None)).expect("a recording");
+        assert_eq!(again.samples.expect("samples").total(), 90_003);
+    }
+
+    #[test]
+    fn a_full_disk_ends_a_recording() {
+        let (profile, mut space) = (remarked(), [0; 100]);
+        let mut out = std::io::Cursor::new(&mut space[..]);
+        assert!(write_to(&profile, Form::Jfr, &mut out).is_err());
     }
 
     #[test]

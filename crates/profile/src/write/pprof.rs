@@ -173,11 +173,8 @@ fn encode(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
         tables.out.bytes(field::PERIOD_TYPE, &kind.0);
         tables.out.number(field::PERIOD, samples.interval_ns);
     }
-    let comments: Vec<u64> = profile
-        .notes
-        .iter()
-        .map(|note| tables.string(note))
-        .collect();
+    let notes = profile.notes.iter().chain(&profile.agent_notes);
+    let comments: Vec<u64> = notes.map(|note| tables.string(note)).collect();
     if !comments.is_empty() {
         tables.out.packed(field::COMMENT, comments);
     }

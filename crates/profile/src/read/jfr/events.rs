@@ -12,6 +12,7 @@
 //! | `jdk.OldObjectSample` (those of the last time), `profiler.LiveObject` | live bytes and objects |
 //! | `tenure.NativeAllocation` | blocks of native code |
 //! | `jdk.ThreadStart`, `jdk.ThreadEnd`, `jdk.ActiveSetting` | threads and their end, the period of samples |
+//! | `tenure.Note` | notes of the agent |
 
 use super::cursor::Cursor;
 use super::values::{Value, Values};
@@ -64,9 +65,10 @@ enum Kind {
     ThreadStart,
     ThreadEnd,
     Setting,
+    Note,
 }
 
-const KINDS: [(&str, Kind); 14] = [
+const KINDS: [(&str, Kind); 15] = [
     ("jdk.ExecutionSample", Kind::Sample),
     ("jdk.CPUTimeSample", Kind::CpuTime),
     ("profiler.WallClockSample", Kind::Wall),
@@ -81,6 +83,7 @@ const KINDS: [(&str, Kind); 14] = [
     ("jdk.ThreadStart", Kind::ThreadStart),
     ("jdk.ThreadEnd", Kind::ThreadEnd),
     ("jdk.ActiveSetting", Kind::Setting),
+    ("tenure.Note", Kind::Note),
 ];
 
 /// The profile of all chunks, and the state that is needed to add the next event.
@@ -262,6 +265,10 @@ impl Collector {
                 }
             }
             Kind::Setting => self.setting(from),
+            Kind::Note => {
+                let text = values.text(&event, "text");
+                self.profile.agent_notes.push(text);
+            }
         }
         Some(())
     }

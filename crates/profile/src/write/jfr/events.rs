@@ -1,16 +1,20 @@
 //! The events of a chunk, one after the other.
 
-use super::Timed;
 use super::buffer::Buffer;
 use super::metadata::types;
 use super::pools::Pools;
+use super::{Output, Timed};
 use crate::{Metric, NameId, Profile, TraceId, WeightedStack};
 use std::collections::HashMap;
+use std::io;
 
 /// Nanoseconds between events without a time of their own.
 const STEP: u64 = 10_000_000;
 /// More events than this of one stack are not written.
 pub(super) const MOST: u64 = 1_000_000;
+
+/// Bytes of events that are written at once.
+const PIECE: usize = 64 << 10;
 
 /// The JDK's value for an unknown time: the smallest number.
 const NOT_KNOWN: u64 = 1 << 63;
@@ -65,29 +69,54 @@ pub(super) fn left_out(profile: &Profile, cpu: Option<Metric>, waits: &[(Metric,
     cpu.chain(waits).fold(0, u64::saturating_add)
 }
 
-/// The events written so far, and the time of the next one without a time of its own.
+/// The events, which are written piece by piece, and the time of the next one without a time of its own.
 pub(super) struct Events<'p> {
     profile: &'p Profile,
     pools: Pools<'p>,
-    out: Buffer,
+    output: &'p mut dyn Output,
+    /// The piece that is not written yet.
+    piece: Buffer,
+    /// Bytes before it.
+    written: u64,
+    /// The first failure; nothing is written after it.
+    fault: Option<io::Error>,
     /// Nanoseconds since the chunk began.
     time: u64,
 }
 
 impl<'p> Events<'p> {
     /// No events yet; `header` bytes are left free at the beginning.
-    pub(super) fn new(profile: &'p Profile, header: usize) -> Events<'p> {
+    pub(super) fn new(
+        profile: &'p Profile,
+        output: &'p mut dyn Output,
+        header: usize,
+    ) -> Events<'p> {
         Events {
             profile,
             pools: Pools::new(profile),
-            out: Buffer(vec![0; header]),
+            output,
+            piece: Buffer(vec![0; header]),
+            written: 0,
+            fault: None,
             time: 0,
         }
     }
 
-    /// The bytes, the pools, and the time of the last event.
-    pub(super) fn finish(self) -> (Buffer, Pools<'p>, u64) {
-        (self.out, self.pools, self.time)
+    /// Writes what is left, and returns the number of all bytes, the pools, and the time of the last event.
+    pub(super) fn finish(mut self) -> io::Result<(u64, Pools<'p>, u64)> {
+        self.flush();
+        match self.fault {
+            None => Ok((self.written, self.pools, self.time)),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.fault.is_none() {
+            self.fault = self.output.write_all(&self.piece.0).err();
+        }
+        self.written += self.piece.0.len() as u64;
+        self.piece.0.clear();
     }
 
     /// Writes an event at the current time; `values` are its fields.
@@ -102,7 +131,38 @@ impl<'p> Events<'p> {
         body.varint(kind);
         body.varint(self.time);
         fields(&mut body);
-        self.out.event(&body);
+        self.piece.event(&body);
+        if self.piece.0.len() >= PIECE {
+            self.flush();
+        }
+    }
+
+    /// The CPU time of a sample of this metric, if it is known, in the words of the JDK.
+    pub(super) fn settings(&mut self, cpu: Metric) {
+        let samples = self.profile.samples.as_ref();
+        let period = match cpu {
+            Metric::Samples => samples.map_or(0, |table| table.interval_ns),
+            _ => STEP,
+        };
+        if period == 0 {
+            return;
+        }
+        let units = [(1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+        let unit = units.into_iter().find(|(unit, _)| period % unit == 0);
+        let (unit, name) = unit.unwrap_or((1, "ns"));
+        self.put_body(types::ACTIVE_SETTING, |body| {
+            body.varint(types::EXECUTION_SAMPLE);
+            body.string("period");
+            body.string(&format!("{} {name}", period / unit));
+        });
+    }
+
+    /// What a reader of the numbers must know.
+    pub(super) fn notes(&mut self) {
+        let profile = self.profile;
+        for note in profile.notes.iter().chain(&profile.agent_notes) {
+            self.put_body(types::NOTE, |body| body.string(note));
+        }
     }
 
     /// The thread and the stack, which come first in every event.

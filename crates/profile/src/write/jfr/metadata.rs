@@ -31,6 +31,8 @@ pub(super) mod types {
     pub(in super::super) const THREAD_START: u64 = 107;
     pub(in super::super) const THREAD_END: u64 = 108;
     pub(in super::super) const WALL_CLOCK_SAMPLE: u64 = 109;
+    pub(in super::super) const ACTIVE_SETTING: u64 = 110;
+    pub(in super::super) const NOTE: u64 = 111;
     pub(in super::super) const TIMESTAMP: u64 = 200;
     pub(in super::super) const TIMESPAN: u64 = 201;
     pub(in super::super) const DATA_AMOUNT: u64 = 202;
@@ -41,11 +43,11 @@ pub(super) mod types {
 }
 
 use types::{
-    ALLOCATION_SAMPLE, BOOLEAN, CATEGORY, CLASS, CONTENT_TYPE, DATA_AMOUNT, EXECUTION_SAMPLE,
-    FRAME_TYPE, INT, LABEL, LONG, MEMORY_ADDRESS, METHOD, MODULE, MONITOR_ENTER, NATIVE_ALLOCATION,
-    OLD_OBJECT, OLD_OBJECT_SAMPLE, PACKAGE, REFERENCE, STACK_FRAME, STACK_TRACE, STRING, SYMBOL,
-    THREAD, THREAD_END, THREAD_GROUP, THREAD_PARK, THREAD_START, THREAD_STATE, TIMESPAN, TIMESTAMP,
-    WALL_CLOCK_SAMPLE,
+    ACTIVE_SETTING, ALLOCATION_SAMPLE, BOOLEAN, CATEGORY, CLASS, CONTENT_TYPE, DATA_AMOUNT,
+    EXECUTION_SAMPLE, FRAME_TYPE, INT, LABEL, LONG, MEMORY_ADDRESS, METHOD, MODULE, MONITOR_ENTER,
+    NATIVE_ALLOCATION, NOTE, OLD_OBJECT, OLD_OBJECT_SAMPLE, PACKAGE, REFERENCE, STACK_FRAME,
+    STACK_TRACE, STRING, SYMBOL, THREAD, THREAD_END, THREAD_GROUP, THREAD_PARK, THREAD_START,
+    THREAD_STATE, TIMESPAN, TIMESTAMP, WALL_CLOCK_SAMPLE,
 };
 
 /// The superclass of annotations.
@@ -307,6 +309,12 @@ fn events() -> Vec<Element> {
         .label("Object")
         .field("arrayElements", INT, Kind::Plain)
         .label("Array Elements"),
+    ]
+}
+
+/// Settings and notes of the recording, and events that the JDK does not have.
+fn further_events() -> Vec<Element> {
+    vec![
         event(
             "tenure.NativeAllocation",
             NATIVE_ALLOCATION,
@@ -322,6 +330,21 @@ fn events() -> Vec<Element> {
         .field("remaining", LONG, Kind::Plain)
         .note(DATA_AMOUNT, "BYTES")
         .label("Not Freed"),
+        event(
+            "jdk.ActiveSetting",
+            ACTIVE_SETTING,
+            "Recording Setting",
+            &["Flight Recorder"],
+        )
+        .field("id", LONG, Kind::Plain)
+        .label("Event Id")
+        .field("name", STRING, Kind::Plain)
+        .label("Setting Name")
+        .field("value", STRING, Kind::Plain)
+        .label("Setting Value"),
+        event("tenure.Note", NOTE, "Note", PROFILING)
+            .field("text", STRING, Kind::Plain)
+            .label("Text"),
     ]
 }
 
@@ -350,7 +373,7 @@ fn content_type(name: &str, id: u64) -> Element {
 /// The body of the metadata event, without its size.
 pub(super) fn body() -> Buffer {
     let mut metadata = element("metadata", &[]);
-    metadata.children = [values(), events(), annotations()]
+    metadata.children = [values(), events(), further_events(), annotations()]
         .into_iter()
         .flatten()
         .collect();

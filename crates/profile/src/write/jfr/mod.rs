@@ -11,6 +11,8 @@
 //! | contention, parked threads | `jdk.JavaMonitorEnter`, `jdk.ThreadPark`, one for each wait, with the mean duration |
 //! | threads | `jdk.ThreadStart` at the beginning, and `jdk.ThreadEnd` at the end for those that have ended |
 //! | blocks of native code | `tenure.NativeAllocation`, because the JDK has no event for them |
+//! | the CPU time of a sample | `jdk.ActiveSetting`: `period` of `jdk.ExecutionSample` |
+//! | notes, such as the number of lost samples | `tenure.Note` |
 //!
 //! A stack has at most [`MOST_OF_STACK`] events of a kind. A profile has no times of events, so each event is 10 ms after the
 //! one before it; [`write_timed`] is for a profile whose times of allocation are known.
@@ -21,7 +23,9 @@ mod metadata;
 mod pools;
 
 use crate::{Metric, NameId, Profile, TraceId};
+use buffer::Buffer;
 use events::Events;
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
 /// Bytes of the chunk header.
 const HEADER: usize = 68;
@@ -62,14 +66,34 @@ impl Timed {
     }
 }
 
+/// Where a recording is written: its first bytes are known last.
+pub trait Output: Write + Seek {}
+
+impl<W: Write + Seek> Output for W {}
+
 /// The recording.
 pub fn write(profile: &Profile, metrics: &[Metric]) -> Vec<u8> {
-    written(profile, metrics, None)
+    in_memory(profile, metrics, None)
 }
 
 /// The recording of a profile whose allocations were made at known times.
 pub fn write_timed(profile: &Profile, metrics: &[Metric], timed: &Timed) -> Vec<u8> {
-    written(profile, metrics, Some(timed))
+    in_memory(profile, metrics, Some(timed))
+}
+
+/// Writes the recording to an empty output. The events, of which there may be many, are never in memory together.
+///
+/// # Errors
+/// Those of the output.
+pub fn write_to(profile: &Profile, metrics: &[Metric], out: &mut dyn Output) -> io::Result<()> {
+    write_all(profile, metrics, None, out)
+}
+
+fn in_memory(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<u8> {
+    let mut out = Cursor::new(Vec::new());
+    // Memory takes everything.
+    let _ = write_all(profile, metrics, timed, &mut out);
+    out.into_inner()
 }
 
 /// The samples and waits that a recording of these metrics lacks because their stacks have too many.
@@ -88,11 +112,17 @@ fn cpu_metric(metrics: &[Metric]) -> Option<Metric> {
     cpu.into_iter().find(|metric| metrics.contains(metric))
 }
 
-fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<u8> {
-    let mut events = Events::new(profile, HEADER);
+fn write_all(
+    profile: &Profile,
+    metrics: &[Metric],
+    timed: Option<&Timed>,
+    out: &mut dyn Output,
+) -> io::Result<()> {
+    let mut events = Events::new(profile, out, HEADER);
     let has = |metric: &Metric| metrics.contains(metric);
     events.thread_starts();
     if let Some(metric) = cpu_metric(metrics) {
+        events.settings(metric);
         events.cpu(metric);
     }
     for metric in [Metric::WallRunning, Metric::WallWaiting] {
@@ -121,13 +151,14 @@ fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<
         events.native();
     }
     events.thread_ends();
-    let (mut out, pools, duration_ns) = events.finish();
-    let metadata = out.0.len() as u64;
-    out.event(&metadata::body());
-    let checkpoint = out.0.len() as u64;
-    out.event(&pools.checkpoint());
+    events.notes();
+    let (metadata, pools, duration_ns) = events.finish()?;
+    let mut rest = Buffer::default();
+    rest.event(&metadata::body());
+    let checkpoint = metadata + rest.0.len() as u64;
+    rest.event(&pools.checkpoint());
     let header = Header {
-        size: out.0.len() as u64,
+        size: metadata + rest.0.len() as u64,
         checkpoint,
         metadata,
         start_ns: timed
@@ -135,8 +166,9 @@ fn written(profile: &Profile, metrics: &[Metric], timed: Option<&Timed>) -> Vec<
             .saturating_mul(1_000_000),
         duration_ns,
     };
-    out.0[..HEADER].copy_from_slice(&header.bytes());
-    out.0
+    out.write_all(&rest.0)?;
+    out.seek(SeekFrom::Start(0))?;
+    out.write_all(&header.bytes())
 }
 
 struct Header {

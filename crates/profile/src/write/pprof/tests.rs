@@ -36,6 +36,18 @@ fn every_stack_and_value_comes_back() {
 }
 
 #[test]
+fn the_interval_and_the_notes_are_in_the_profile() {
+    let profile = super::super::tests::remarked();
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(&write(&profile, &profile.metrics())[..])
+        .read_to_end(&mut plain)
+        .expect("gzip");
+    let decoded = Decoded::of(&plain);
+    assert_eq!(decoded.period, 2_500_000);
+    assert_eq!(decoded.comments, ["3 lost: samples"]);
+}
+
+#[test]
 fn the_same_profile_gives_the_same_bytes() {
     let profile = profile();
     let metrics = profile.metrics();
