@@ -1,12 +1,15 @@
 //! The files of a continuous recording. Their names contain the time; a file has a temporary name until it is complete;
 //! the files, with those that are being written, take no more space than the limit, unless one alone is larger.
+//!
+//! A file may be made of another one, its data, when that is complete. The data has the same name with a further ending,
+//! belongs to the series in the same way, and is removed when the file has its name.
 
 use crate::host::WallTime;
 use crate::options::{Keep, Patterns, expand};
 use locks::{Mutex, Rank};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +21,8 @@ const TIME: char = '\u{1}';
 const PROCESS: char = '\u{2}';
 /// The ending of a file's name until it is complete.
 const PART: &str = ".part";
+/// The further ending of data that a file is made of.
+const DATA: &str = ".hprof";
 /// A temporary file is abandoned by a killed process only if it is at least this old: a process that starts has locked
 /// its file by then.
 const ABANDONED: Duration = Duration::from_secs(10);
@@ -40,6 +45,10 @@ pub struct Series {
     /// The name, with [`TIME`] and [`PROCESS`] in it.
     template: String,
     keep: Keep,
+    /// The files are made of data.
+    has_data: bool,
+    /// A file replaces one of its name.
+    replaces: bool,
 }
 
 impl Series {
@@ -63,18 +72,35 @@ impl Series {
         };
         let mut template = expand(file, &placed, &variable);
         if !template.contains(TIME) {
-            // The first dot of `app.hprof.txt`, but not that of a hidden file.
-            let dot = template.char_indices().skip(1).find(|(_, c)| *c == '.');
-            template.insert_str(
-                dot.map_or(template.len(), |(at, _)| at),
-                &format!("-{TIME}"),
-            );
+            template.insert_str(ending_of(&template), &format!("-{TIME}"));
         }
         Series {
             folder: PathBuf::from(folder),
             template,
             keep,
+            has_data: false,
+            replaces: false,
         }
+    }
+
+    /// A single file of exactly this name, or of this name with a number if another recording is writing one of this name
+    /// or, unless it `replaces` it, if there is one.
+    pub fn single(name: &Path, replaces: bool) -> Series {
+        let file = name.file_name().unwrap_or_default();
+        Series {
+            folder: name.parent().unwrap_or(Path::new("")).to_owned(),
+            template: file.to_string_lossy().into_owned(),
+            keep: Keep::Files(u64::MAX),
+            has_data: false,
+            replaces,
+        }
+    }
+
+    /// The same series, whose files are made of data.
+    #[must_use]
+    pub fn of_data(self) -> Series {
+        let has_data = true;
+        Series { has_data, ..self }
     }
 
     /// Begins the next file.
@@ -82,12 +108,20 @@ impl Series {
     /// # Errors
     /// It cannot be created.
     pub fn begin(&self, time: &str, pid: u32) -> io::Result<Part> {
+        if !self.template.contains(TIME) {
+            // What a killed process has left would have the same name.
+            self.prune(Path::new(""), 0);
+        }
         let name = self.template.replace(PROCESS, &pid.to_string());
-        for number in 1.. {
+        self.open(name, time, 1, if self.has_data { DATA } else { "" })
+    }
+
+    /// Opens the first file from this number on whose name is free; it has the further ending.
+    fn open(&self, name: String, time: &str, first: u32, ending: &'static str) -> io::Result<Part> {
+        for number in first.. {
             let path = self.numbered(&name, time, number);
-            let mut part = path.clone().into_os_string();
-            part.push(PART);
-            let part = PathBuf::from(part);
+            let whole = with_ending(&path, ending);
+            let part = with_ending(&whole, PART);
             let created = OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -97,7 +131,9 @@ impl Series {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 // Only now, because another series may have completed this file in the meantime.
-                Ok(_) if path.exists() => drop(fs::remove_file(part)),
+                Ok(_) if !self.replaces && (whole.exists() || path.exists()) => {
+                    drop(fs::remove_file(part));
+                }
                 Ok(file) => {
                     let _ = file.try_lock();
                     OWN.lock().insert(path.clone());
@@ -105,6 +141,8 @@ impl Series {
                         file,
                         part,
                         path,
+                        number,
+                        ending,
                         name,
                         time: time.to_owned(),
                         series: self.clone(),
@@ -123,6 +161,11 @@ impl Series {
 
     /// The path of the file of this number that begins at this time.
     fn numbered(&self, name: &str, time: &str, number: u32) -> PathBuf {
+        if number > 1 && !name.contains(TIME) {
+            let mut name = name.to_owned();
+            name.insert_str(ending_of(&name), &format!("-{number}"));
+            return self.folder.join(name);
+        }
         let time = match number {
             1 => time.to_owned(),
             _ => format!("{time}-{number}"),
@@ -141,7 +184,7 @@ impl Series {
         };
         let mut own = OWN.lock();
         let (mut whole, mut names) = (Vec::new(), BTreeSet::new());
-        let (mut has_others, mut is_complete) = (false, true);
+        let (mut has_others, mut is_complete) = (false, None);
         let (mut open, mut newest) = (more, None);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -149,18 +192,20 @@ impl Series {
                 continue;
             };
             let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            let final_name = name.strip_suffix(PART).unwrap_or(name);
+            let whole_name = name.strip_suffix(PART).unwrap_or(name);
+            let data = whole_name.strip_suffix(DATA).filter(|_| self.has_data);
+            let final_name = data.unwrap_or(whole_name);
             if !about.is_file() || !matches(&self.template, final_name) {
                 continue;
             }
             let this = self.folder.join(final_name);
             if this == path {
                 // By the clock of the file system, which may differ from that of this machine.
-                newest = Some(modified);
-                is_complete = final_name == name;
+                newest = newest.max(Some(modified));
+                is_complete = Some(is_complete == Some(true) || whole_name == name);
             }
-            if final_name == name {
-                whole.push((modified, this.clone(), about.len()));
+            if whole_name == name {
+                whole.push((modified, this.clone(), about.len(), entry.path()));
             } else if own.contains(&this) {
                 open = open.saturating_add(about.len());
             } else {
@@ -175,20 +220,20 @@ impl Series {
         }
         own.retain(|path| path.parent() != Some(&self.folder) || names.contains(path));
         if has_others {
-            whole.retain(|(_, path, _)| own.contains(path));
+            whole.retain(|(_, path, ..)| own.contains(path));
         }
         let newest = newest.unwrap_or_else(SystemTime::now);
         let is_later = |modified: SystemTime| {
             let ahead = modified.duration_since(newest).unwrap_or_default();
             ahead > SAME_TIME
         };
-        whole.sort_unstable_by_key(|(modified, one, _)| {
+        whole.sort_unstable_by_key(|(modified, one, ..)| {
             (one == path, !is_later(*modified), *modified, one.clone())
         });
-        let sizes: Vec<u64> = whole.iter().map(|(_, _, size)| *size).collect();
-        let excess = excess(&sizes, self.keep, open, is_complete.into());
-        for (_, path, _) in &whole[..excess] {
-            let _ = fs::remove_file(path);
+        let sizes: Vec<u64> = whole.iter().map(|(_, _, size, _)| *size).collect();
+        let excess = excess(&sizes, self.keep, open, is_complete.unwrap_or(true).into());
+        for (_, path, _, file) in &whole[..excess] {
+            let _ = fs::remove_file(file);
             own.remove(path);
         }
         let kept = &sizes[excess..];
@@ -199,6 +244,19 @@ impl Series {
             _ => u64::MAX,
         }
     }
+}
+
+/// Where the ending of a file name begins: at the first dot of `app.hprof.txt`, but not that of a hidden file.
+fn ending_of(name: &str) -> usize {
+    let dot = name.char_indices().skip(1).find(|(_, c)| *c == '.');
+    dot.map_or(name.len(), |(at, _)| at)
+}
+
+/// The path with a further ending.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(ending);
+    PathBuf::from(path)
 }
 
 /// How many of these sizes, from the first and oldest one on, must be removed beside open files of so many bytes. At least
@@ -279,6 +337,10 @@ pub struct Part {
     file: File,
     part: PathBuf,
     path: PathBuf,
+    /// The number of `path` among those of its time.
+    number: u32,
+    /// What follows `path` in the name that the file gets.
+    ending: &'static str,
     /// The name, with [`TIME`] in it.
     name: String,
     time: String,
@@ -301,7 +363,40 @@ impl Part {
     /// It cannot be renamed.
     pub fn finish(mut self) -> io::Result<Option<PathBuf>> {
         let is_named = self.end()?;
-        Ok(is_named.then(|| self.path.clone()))
+        Ok(is_named.then(|| with_ending(&self.path, self.ending)))
+    }
+
+    /// Whether something was written, and no write failed.
+    pub fn is_usable(&self) -> bool {
+        !self.is_empty && !self.has_failed
+    }
+
+    /// Bytes written so far.
+    ///
+    /// # Errors
+    /// The file cannot be examined.
+    pub fn size(&self) -> io::Result<u64> {
+        self.file.metadata().map(|about| about.len())
+    }
+
+    /// All bytes written so far.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        fs::read(&self.part)
+    }
+
+    /// Begins the file that is made of this data. It is complete even if nothing is written.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub fn begin_whole(&self) -> io::Result<Part> {
+        let mut part = self
+            .series
+            .open(self.name.clone(), &self.time, self.number, "")?;
+        part.is_empty = false;
+        Ok(part)
     }
 
     /// Gives the file its name; false if it is removed instead, or has ended before.
@@ -322,14 +417,19 @@ impl Part {
     fn rename(&mut self, part: &Path) -> io::Result<()> {
         let mut free = self.path.clone();
         for number in 2.. {
-            match fs::hard_link(part, &free) {
+            let whole = with_ending(&free, self.ending);
+            if self.series.replaces {
+                fs::rename(part, whole)?;
+                break;
+            }
+            match fs::hard_link(part, &whole) {
                 Ok(()) => drop(fs::remove_file(part)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists || free.exists() => {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists || whole.exists() => {
                     free = self.series.numbered(&self.name, &self.time, number);
                     continue;
                 }
                 // The file system does not support links.
-                Err(_) => fs::rename(part, &free)?,
+                Err(_) => fs::rename(part, &whole)?,
             }
             break;
         }
@@ -371,6 +471,12 @@ impl Write for Part {
     }
 }
 
+impl Seek for Part {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
 impl Drop for Part {
     fn drop(&mut self) {
         let _ = self.end();
@@ -394,240 +500,4 @@ impl WallTime {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const T: &str = "20260131-235959";
-
-    fn series(name: &str, keep: Keep) -> Series {
-        let patterns = Patterns {
-            pid: "42",
-            time: T,
-            host: "box",
-        };
-        Series::new(name, keep, &patterns, |_| None)
-    }
-
-    fn write(series: &Series, text: &str) -> PathBuf {
-        let mut part = series.begin(T, 42).unwrap();
-        part.write_all(text.as_bytes()).unwrap();
-        part.path().to_owned()
-    }
-
-    fn listing(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap().flatten();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn a_stamp_sorts_by_time() {
-        let time = WallTime {
-            unix_ms: 1_795_237_044_000,
-            offset_seconds: 0,
-        };
-        assert_eq!(time.stamp(), "20261121-045724");
-    }
-
-    #[test]
-    fn names_have_the_time_of_each_file() {
-        let check = |name: &str, expected: &str| {
-            let folder = tempfile::tempdir().unwrap();
-            let series = series(
-                &format!("{}/{name}", folder.path().display()),
-                Keep::Files(9),
-            );
-            let path = write(&series, "x");
-            assert_eq!(path, folder.path().join(expected));
-            assert_eq!(listing(folder.path()), [expected]);
-        };
-        check("a-%t-%p.hprof", "a-20260131-235959-42.hprof");
-        check("a.hprof.txt", "a-20260131-235959.hprof.txt");
-        check("%h", "box-20260131-235959");
-        check(".a", ".a-20260131-235959");
-    }
-
-    #[test]
-    fn a_file_has_its_name_when_it_is_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(9));
-        let mut part = series.begin(T, 42).unwrap();
-        part.write_all(b"text").unwrap();
-        assert_eq!(listing(folder.path()), [format!("a-{T}.part")]);
-        // A second file in the same second.
-        let other = series.begin(T, 42).unwrap();
-        assert!(other.path().ends_with(format!("a-{T}-2")));
-        drop(other);
-        drop(part);
-        assert_eq!(listing(folder.path()), [format!("a-{T}")]);
-        let mut failed = series.begin(T, 42).unwrap();
-        failed.write_all(b"text").unwrap();
-        failed.abandon();
-        drop(failed);
-        assert_eq!(listing(folder.path()), [format!("a-{T}")]);
-    }
-
-    #[test]
-    fn only_names_of_the_template_are_of_the_series() {
-        let check = |template: &str, name: &str, expected| {
-            let template = template.replace("%t", "\u{1}").replace("%p", "\u{2}");
-            assert_eq!(matches(&template, name), expected, "{template} {name}");
-        };
-        check("a-%t.hprof", "a-20260131-235959.hprof", true);
-        check("a-%t.hprof", "a-20260131-235959Z.hprof", true);
-        check("a-%t.hprof", "a-20260131-235959-17.hprof", true);
-        check("a-%t-%p.hprof", "a-20260131-235959-17.hprof", true);
-        check("a-%t-%p.hprof", "a-20260131-235959-2-17.hprof", true);
-        check("a-%t.hprof", "a-20260131-235959.hprof.bak", false);
-        check("a-%t.hprof", "a-20260131.hprof", false);
-        check("a-%t.hprof", "b-20260131-235959.hprof", false);
-        check("a-%p", "a-", false);
-        check("%t", "2026013é-235959", false);
-    }
-
-    #[test]
-    fn the_oldest_files_go() {
-        assert_eq!(excess(&[1; 5], Keep::Files(3), 0, 1), 2);
-        assert_eq!(excess(&[1; 2], Keep::Files(3), 0, 1), 0);
-        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(6), 0, 1), 2);
-        assert_eq!(excess(&[5, 4, 3, 2], Keep::Bytes(9), 0, 1), 1);
-        assert_eq!(
-            excess(&[5, 50], Keep::Bytes(9), 0, 1),
-            1,
-            "the newest stays"
-        );
-        assert_eq!(excess(&[], Keep::Files(1), 0, 1), 0);
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("other"), "kept").unwrap();
-        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
-        let paths: Vec<_> = (0..5).map(|_| write(&series, "x")).collect();
-        let name = |at: usize| paths[at].file_name().unwrap().to_str().unwrap().to_owned();
-        let mut expected = vec![name(3), name(4), "other".to_owned()];
-        expected.sort();
-        assert_eq!(listing(folder.path()), expected);
-    }
-
-    #[test]
-    fn older_files_go_while_a_file_grows() {
-        let folder = tempfile::tempdir().unwrap();
-        let size = || -> u64 {
-            let files = fs::read_dir(folder.path()).unwrap().flatten();
-            files.map(|file| file.metadata().unwrap().len()).sum()
-        };
-        let series = series(
-            &format!("{}/a-%t", folder.path().display()),
-            Keep::Bytes(10),
-        );
-        for _ in 0..3 {
-            let mut part = series.begin(T, 42).unwrap();
-            for _ in 0..4 {
-                part.write_all(b"x").unwrap();
-                assert!(size() <= 10, "{:?}", listing(folder.path()));
-            }
-        }
-        assert_eq!(size(), 8, "two files");
-        // One file follows another.
-        let mut last = series.begin(T, 42).unwrap();
-        last.write_all(b"x").unwrap();
-        let mut next = series.begin(T, 42).unwrap();
-        next.write_all(b"x").unwrap();
-        last.write_all(b"xx").unwrap();
-        next.write_all(b"x").unwrap();
-        assert!(size() <= 10, "{:?}", listing(folder.path()));
-        drop((last, next));
-        // A file that is larger than the limit remains alone.
-        write(&series, &"x".repeat(11));
-        assert_eq!((size(), listing(folder.path()).len()), (11, 1));
-        let mut next = series.begin(T, 42).unwrap();
-        next.write_all(b"x").unwrap();
-        assert_eq!((size(), listing(folder.path()).len()), (1, 1));
-    }
-
-    #[test]
-    fn a_new_file_stays_after_the_clock_was_set_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let later = SystemTime::now() + Duration::from_secs(3600);
-        for name in ["a-20270101-000000", "a-20270102-000000"] {
-            let file = File::create(folder.path().join(name)).unwrap();
-            file.set_modified(later).unwrap();
-        }
-        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
-        let paths = [write(&series, "x"), write(&series, "x")];
-        let mut names = paths.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
-        names.sort();
-        assert_eq!(listing(folder.path()), names);
-    }
-
-    #[test]
-    fn a_file_that_appears_while_a_part_is_written_is_not_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(9));
-        let mut part = series.begin(T, 42).unwrap();
-        part.write_all(b"recorded").unwrap();
-        let other = part.path().to_owned();
-        fs::write(&other, "of another").unwrap();
-        let path = part.finish().unwrap().unwrap();
-        assert_eq!(path, folder.path().join(format!("a-{T}-2")));
-        assert_eq!(fs::read_to_string(path).unwrap(), "recorded");
-        assert_eq!(fs::read_to_string(other).unwrap(), "of another");
-        assert_eq!(listing(folder.path()).len(), 2);
-    }
-
-    #[test]
-    fn files_of_another_process_stay_while_it_writes() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let old = SystemTime::now() - Duration::from_secs(3600);
-        let other = ["a-20260131-000000", "a-20260131-000001"];
-        for name in other {
-            File::create(path(name)).unwrap().set_modified(old).unwrap();
-        }
-        let part = File::create(path("a-20260131-000002.part")).unwrap();
-        part.set_modified(old).unwrap();
-        part.lock().unwrap();
-        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(1));
-        write(&series, "x");
-        let last = write(&series, "x");
-        let last = last.file_name().unwrap().to_str().unwrap();
-        let expected = [other[0], other[1], "a-20260131-000002.part", last];
-        assert_eq!(listing(folder.path()), expected);
-        // It is killed: what it has left counts.
-        drop(part);
-        let last = write(&series, "x");
-        let last = last.file_name().unwrap().to_str().unwrap();
-        assert_eq!(listing(folder.path()), [last]);
-    }
-
-    #[test]
-    fn an_old_file_is_abandoned_where_there_are_no_locks() {
-        let without_locks = |days: u64| {
-            let error = io::Error::from(io::ErrorKind::Unsupported);
-            let age = Duration::from_secs(days * 86_400);
-            has_ended(Err(TryLockError::Error(error)), age)
-        };
-        assert!(without_locks(8) && !without_locks(6));
-        let old = Duration::from_secs(100 * 86_400);
-        assert!(!has_ended(Err(TryLockError::WouldBlock), old));
-    }
-
-    #[test]
-    fn what_a_killed_process_has_left_goes_and_what_another_writes_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let series = series(&format!("{}/a-%t", folder.path().display()), Keep::Files(2));
-        let part = series.begin(T, 42).unwrap();
-        let old = SystemTime::now() - Duration::from_secs(3600);
-        part.file.set_modified(old).unwrap();
-        let left = path("a-20260131-000000.part");
-        File::create(&left).unwrap().set_modified(old).unwrap();
-        File::create(path("a-20260131-000001.part")).unwrap();
-        series.prune(Path::new(""), 0);
-        assert_eq!(
-            listing(folder.path()),
-            ["a-20260131-000001.part".to_owned(), format!("a-{T}.part")]
-        );
-    }
-}
+mod tests;

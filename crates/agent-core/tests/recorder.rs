@@ -666,8 +666,7 @@ fn the_interval_of_samples_and_the_notes_are_in_the_binary_form() {
     let (what, count) = ("samples without a stack", 5);
     recorder.notify(&vm, &Event::Lost { what, count });
     recorder.notify(&vm, &Event::VmDeath);
-    let bytes = out.0.lock().unwrap().clone();
-    let (profile, _) = profile::read(&bytes).expect("a profile");
+    let (profile, _) = profile::read(&out.bytes()).expect("a profile");
     let notes = profile.agent_notes.join("\n");
     assert!(notes.contains("one stack for 6.25 ms"), "{notes}");
     assert!(notes.ends_with("5 lost: samples without a stack"));

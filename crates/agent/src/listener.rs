@@ -16,7 +16,7 @@ use vmpi::{Event, Profiler, Vm};
 use crate::output::Output;
 use crate::recording::{self, Recording};
 use crate::sender::Patience;
-use crate::{output, process, rotation};
+use crate::{conversion, output, process, rotation};
 
 /// The recorder, which receives events from the VM and commands from the listener. The sending thread holds the
 /// recorder's lock meanwhile.
@@ -44,9 +44,13 @@ impl Profiler for Shared {
         };
         let is_dump = matches!(event, Event::DumpRequested | Event::VmDeath);
         let patience = lock_patience().clone();
-        match patience.filter(|_| is_dump) {
+        let report = || match patience.filter(|_| is_dump) {
             Some(patience) => patience.while_waiting(report),
             None => report(),
+        };
+        match event {
+            Event::VmDeath => conversion::run_last(report),
+            _ => report(),
         }
         if let Event::VmInit { .. } = event
             && let Some(collector) = self.collector.take()

@@ -16,11 +16,12 @@ use agent_core::series::Series;
 use vm_hotspot::host::HostSetup;
 use vmpi::Memory;
 
+use crate::conversion::Receiver;
 use crate::file::{self, Named};
 use crate::process::wall_time;
 use crate::sender::{Patience, Sender};
 use crate::stream::Stream;
-use crate::{collector, events};
+use crate::{collector, events, process};
 
 /// An opened output.
 pub(crate) struct Output {
@@ -93,10 +94,14 @@ fn open_profile(options: &Options) -> Result<Output, StartError> {
 
 fn create(options: &Options, name: &str) -> Result<Output, StartError> {
     if let Some(series) = &options.series {
-        return begin_file(&series_of(name, series.keep), memory(options))
+        return begin_file(options, series_of(name, series.keep))
             .map_err(|error| StartError::ProfileFile(name.to_owned(), Some(error.to_string())));
     }
     let mut name = whole_name(options, name);
+    if options.output.converted.is_some() {
+        return begin_single(options, Path::new(&named(&name)))
+            .map_err(|error| StartError::ProfileFile(name, Some(error.to_string())));
+    }
     if !options.output.force {
         name = file::free_name(&name, options.output.format);
     }
@@ -275,11 +280,36 @@ fn series_of(name: &str, keep: Keep) -> Series {
     with_patterns(|patterns| Series::new(&named(name), keep, patterns, variable))
 }
 
+/// The file of a recording with `duration=` that is converted.
+fn begin_single(options: &Options, name: &Path) -> io::Result<Output> {
+    if fs::metadata(name).is_ok_and(|about| !about.is_file()) {
+        let fault = "only a file can have this form";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+    }
+    let output = begin_file(options, Series::single(name, options.output.force))?;
+    if output.place != name.display().to_string() && options.output.force {
+        process::note(&format!(
+            "another recording is writing {}; this one is written to {}",
+            name.display(),
+            output.place
+        ));
+    }
+    Ok(output)
+}
+
 /// The next file of a series.
-fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
+fn begin_file(options: &Options, series: Series) -> io::Result<Output> {
+    let series = match options.output.converted {
+        Some(_) => series.of_data(),
+        None => series,
+    };
     let part = series.begin(&wall_time().stamp(), std::process::id())?;
     let path = part.path().to_owned();
     let place = path.display().to_string();
+    let part: Box<dyn Write + Send> = match options.output.converted {
+        Some(form) => Box::new(Receiver::new(part, form)),
+        None => Box::new(part),
+    };
     let part = Named::new(part, place.clone(), false);
     Ok(Output {
         writer: Box::new(BufWriter::with_capacity(64 << 10, part)),
@@ -287,7 +317,7 @@ fn begin_file(series: &Series, memory: Arc<Memory>) -> io::Result<Output> {
         place,
         folder: folder(&path),
         scratch: scratch(&path.to_string_lossy()),
-        memory,
+        memory: memory(options),
         events: None,
     })
 }

@@ -14,7 +14,7 @@ use vm_hotspot::HotSpot;
 
 use crate::exhausted::Wanted;
 use crate::snapshot::Reader;
-use crate::{entry, huge_pages, listener, output, process, snapshot};
+use crate::{conversion, entry, huge_pages, listener, output, process, snapshot};
 
 /// A recording in progress.
 #[derive(Clone)]
@@ -185,6 +185,9 @@ fn end(
 fn stop() -> Result<String, String> {
     let now = end(&CHANGE.lock(), |_| true)?.ok_or(NOTHING)?;
     now.check("the recording has ended")?;
+    if let Some(fault) = conversion::fault() {
+        return Err(format!("the recording has ended, but {fault}"));
+    }
     Ok(match now.is_silent {
         true => "the recording has ended; doe=n left nothing to write".to_owned(),
         false => format!("the recording has ended and is in {}", now.place),
@@ -200,7 +203,11 @@ fn dump() -> Result<String, String> {
     let vm = HotSpot::get().ok_or(NOTHING)?;
     vm.dump();
     now.check("the recording continues")?;
-    Ok(format!("the data recorded so far is in {}", now.place))
+    let is_whole = now.recorder.lock().options().output.converted.is_none();
+    Ok(match is_whole {
+        true => format!("the data recorded so far is in {}", now.place),
+        false => format!("the data recorded so far is kept for {}", now.place),
+    })
 }
 
 /// Copies the process for the reader at a socket. The answer contains in microseconds how long the program was stopped

@@ -1,8 +1,4 @@
 //! Timed actions: the next file of a recording with `loop=`, and its end after `duration=`.
-//!
-//! The agent writes only the two forms of the original. `tenure run --loop` and `tenure attach --loop` write files of
-//! other forms, with one connection per file: JFR and pprof are written from a complete profile, and the agent does not
-//! read profiles.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +7,7 @@ use agent_core::Recorder;
 use locks::Mutex;
 use vm_hotspot::HotSpot;
 
-use crate::{listener, output, process, recording};
+use crate::{conversion, listener, output, process, recording};
 
 /// The interval at which the thread checks whether the recording has ended.
 const STEP: Duration = Duration::from_millis(100);
@@ -54,7 +50,10 @@ pub(crate) fn begin(recorder: &Arc<Mutex<Recorder>>) {
             // The recording stays in the current output until another one is open.
             let options = recorder.lock().options().clone();
             match output::open(&options) {
-                Ok(output) => listener::rotate(vm, &recorder, output),
+                Ok(output) => {
+                    listener::rotate(vm, &recorder, output);
+                    conversion::run();
+                }
                 Err(error) => {
                     let fault = error.with_reason();
                     if fault != last_fault {

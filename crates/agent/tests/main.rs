@@ -11,6 +11,7 @@ mod doors;
 mod estimates;
 mod exact_counts;
 mod exhausted;
+mod forms;
 mod jni_references;
 mod join;
 mod living;

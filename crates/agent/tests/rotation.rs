@@ -8,7 +8,7 @@ use crate::common::Lab;
 use crate::common::stage::*;
 
 /// Files with this ending, in order of their names.
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     found.retain(|path| path.to_string_lossy().ends_with(ending));

@@ -43,7 +43,7 @@ pub use paths::PathWriter;
 pub use places::{Place, Places};
 pub use profile::{Profile, Thread};
 pub use rank::{Cut, Ranked, rank};
-pub use read::{AGENT_NAMES, NoProfile, SHARED_NAMES, StreamReader, read};
+pub use read::{AGENT_NAMES, NoProfile, SHARED_NAMES, StreamReader, read, read_binary};
 pub use references::{Reference, ReferenceTable};
 pub use sites::{ClassEstimate, Site, SiteEstimate, SiteOrder, SiteTable, Volume};
 pub use stacks::{Frame, FrameId, Line, Method, MethodId, Stacks, TraceId, TraceKey};

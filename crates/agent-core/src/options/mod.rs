@@ -21,6 +21,7 @@ pub use file_name::{
 pub use parse::{keep, memory, parse, time};
 pub use table::{OPTIONS, OptionRow, Origin, Value, find, help};
 
+use profile::write::Form;
 use std::time::Duration;
 
 /// The environment variable whose content is appended to the options with a comma.
@@ -183,6 +184,8 @@ pub enum Frames {
 pub struct Output {
     /// Text or binary.
     pub format: Format,
+    /// The form that a file with an end has by its ending. It is written in the binary form and then converted.
+    pub converted: Option<Form>,
     /// File or socket.
     pub target: Target,
     /// `force=y`: replace an existing file.
@@ -275,6 +278,7 @@ impl Options {
             monitor: false,
             output: Output {
                 format: Format::Text,
+                converted: None,
                 target: Target::File(default_name(Format::Text).to_owned()),
                 force: true,
                 secret_file: None,

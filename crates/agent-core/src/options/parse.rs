@@ -4,6 +4,7 @@ use super::{
     Events, Format, Frames, Keep, Mode, OptionError, OptionFault, Options, Parsed, Rotation,
     SampledAlloc, Target, USUAL_EVENT_FILE, Value, WhenExhausted, default_name, find,
 };
+use profile::write::Form;
 use std::time::Duration;
 
 /// Longest option name in bytes.
@@ -16,6 +17,8 @@ const MAX_SWITCH: usize = 79;
 const MOST_EVENT_FRAMES: u32 = 64;
 /// Frames of such a stack if there is also a profile: reading them takes most of the time.
 const USUAL_EVENT_FRAMES: u32 = 4;
+/// Frames of a stack in the forms of other tools, if nothing says what is recorded.
+const USUAL_DEPTH: u32 = 64;
 /// Longest port in bytes.
 const MAX_PORT: usize = 15;
 
@@ -39,6 +42,7 @@ pub fn parse(command_line: &str, environment: Option<&str>) -> Result<Parsed, Op
         modifier: None,
         output_seen: false,
         form_seen: false,
+        depth_seen: false,
         keep: None,
         wall_at_interval: false,
         events: None,
@@ -95,6 +99,8 @@ struct Parser {
     output_seen: bool,
     /// `format`, `modern` or `compat` was given.
     form_seen: bool,
+    /// `depth` was given.
+    depth_seen: bool,
     keep: Option<Keep>,
     /// `wall=y`: at the interval of `interval`.
     wall_at_interval: bool,
@@ -239,6 +245,7 @@ impl Parser {
 
     fn value(&mut self, name: &str, value: &str) -> Result<(), OptionFault> {
         self.form_seen |= name == "format";
+        self.depth_seen |= name == "depth";
         let options = &mut self.options;
         match (name, value) {
             ("format", "a") => options.output.format = Format::Text,
@@ -365,10 +372,11 @@ impl Parser {
         }
     }
 
-    /// Refuses the endings of forms that the agent does not write. The original wrote text for every ending, and so
-    /// does the agent if the options request text.
-    fn check_ending(&self) -> Result<(), OptionFault> {
-        /// Forms that `tenure` converts profiles to; the agent writes only the forms of the original.
+    /// A file with an end has the form of its ending. Refuses the endings of forms that the agent does not write then, and
+    /// of all others otherwise. The original wrote text for every ending, and so does the agent if the options request
+    /// text.
+    fn finish_ending(&mut self) -> Result<(), OptionFault> {
+        /// Forms that the original did not have.
         const OTHERS: [&str; 8] = [
             ".jfr",
             ".pb.gz",
@@ -379,7 +387,7 @@ impl Parser {
             ".json",
             ".gz",
         ];
-        let options = &self.options;
+        let options = &mut self.options;
         let Target::File(name) = &options.output.target else {
             return Ok(());
         };
@@ -390,10 +398,30 @@ impl Parser {
         {
             return Ok(());
         }
-        Err(wrong(
-            "file",
-            ".hprof or .txt (tenure run -o and tenure attach -o write the other forms)",
-        ))
+        let has_end = options.series.is_some() || options.duration.is_some();
+        let Some(form) = Form::of_file_name(name).filter(|_| has_end) else {
+            return Err(wrong(
+                "file",
+                ".hprof or .txt, or with loop= or duration= also .jfr, .pb.gz or .collapsed \
+                 (tenure run -o and tenure attach -o write these and .html and .json)",
+            ));
+        };
+        if options.names_form() {
+            return Err(wrong(
+                "format",
+                "left out, as compat=y, with loop= and a file= whose ending is that of another form",
+            ));
+        }
+        if options.heap.dump {
+            return Err(wrong(
+                "heap",
+                "sites with this file=: heap dumps need .hprof or .txt",
+            ));
+        }
+        options.output.converted = Some(form);
+        options.output.format = Format::Binary;
+        options.mode = Mode::Modern;
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), OptionFault> {
@@ -439,7 +467,7 @@ impl Parser {
         }
         // Without an output, there are no messages about it.
         options.verbose &= !options.records_nothing;
-        self.check_ending()?;
+        self.finish_ending()?;
         let options = &mut self.options;
         if !asked && !options.records_nothing {
             let is_series = options.series.is_some();
@@ -449,8 +477,17 @@ impl Parser {
             if let Some((option, needs)) = modifier {
                 return Err(OptionFault::Alone { option, needs });
             }
-            options.heap.dump = true;
-            options.heap.sites = true;
+            // A recording in these forms is the one that `tenure` makes. The other default is the original's.
+            if options.output.converted.is_some() {
+                options.cpu.samples = true;
+                if !self.depth_seen {
+                    options.traces.depth = USUAL_DEPTH;
+                    options.traces.cost_depth = USUAL_DEPTH;
+                }
+            } else {
+                options.heap.dump = true;
+                options.heap.sites = true;
+            }
         }
         self.finish_events()?;
         self.check_stacks()

@@ -232,7 +232,8 @@ impl Recorder {
                     primitives: options.primitives,
                     // Some readers of files stop at a record that they do not know.
                     for_collector: options.mode == Mode::Modern
-                        && options.output.target.is_collector(),
+                        && (options.output.target.is_collector()
+                            || options.output.converted.is_some()),
                 };
                 let max_memory = info.max_memory;
                 Box::new(BinaryOutput::new(

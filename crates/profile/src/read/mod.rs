@@ -53,5 +53,13 @@ pub fn read(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     if hprof_text::is_text(data) {
         return Ok(text::read(data));
     }
+    read_binary(data)
+}
+
+/// As [`read`], for the binary form of the agent only, without the readers of the others.
+///
+/// # Errors
+/// The file has another form.
+pub fn read_binary(data: &[u8]) -> Result<(Profile, Diagnostics), NoProfile> {
     binary::read(data)
 }

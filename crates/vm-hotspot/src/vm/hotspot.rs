@@ -565,6 +565,12 @@ impl HotSpot {
         })
     }
 
+    /// The memory budget of the recording.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Runs `body` on a thread of the agent's own, attached to the VM.
     ///
     /// # Errors

@@ -270,7 +270,8 @@ fn a_series_of_files_has_the_form_of_its_ending() {
         "keep=many",
         "duration=",
         "loop=1s,net=localhost:1",
-        "loop=1s,file=a.jfr",
+        "loop=1s,file=a.html",
+        "loop=1s,file=a.jfr,frames=native",
     ] {
         assert!(parse(wrong, None).is_err(), "{wrong}");
     }
@@ -306,13 +307,57 @@ fn a_file_is_never_text_under_the_name_of_another_form_without_a_word() {
     for ending in ["jfr", "pb.gz", "html", "json", "collapsed"] {
         assert_eq!(
             refused(&format!("cpu=samples,modern=y,file=a.{ending}")),
-            "file option value must be .hprof or .txt (tenure run -o and tenure attach -o write the other forms)"
+            "file option value must be .hprof or .txt, or with loop= or duration= also .jfr, .pb.gz or .collapsed \
+             (tenure run -o and tenure attach -o write these and .html and .json)"
         );
         for original in ["format=a", "compat=y"] {
             let options = run(&format!("cpu=samples,file=a.{ending},{original}"));
             assert_eq!(options.output.format, Format::Text);
         }
         assert!(run(&format!("events=64k,file=a.{ending}")).records_nothing);
+    }
+}
+
+#[test]
+fn a_file_with_an_end_has_the_form_of_its_ending() {
+    for (ending, form) in [
+        ("jfr", Form::Jfr),
+        ("pb.gz", Form::Pprof),
+        ("pprof", Form::Pprof),
+        ("collapsed", Form::Collapsed),
+        ("folded", Form::Collapsed),
+    ] {
+        for end in ["loop=60s", "duration=9m", "loop=60s,duration=9m,modern=y"] {
+            let options = run(&format!("heap=sites,depth=9,{end},file=a-%t.{ending}"));
+            let output = &options.output;
+            assert_eq!(
+                (output.converted, output.format, options.mode),
+                (Some(form), Format::Binary, Mode::Modern)
+            );
+            assert_eq!((options.traces.depth, options.cpu.samples), (9, false));
+        }
+        assert_eq!(
+            refused(&format!("heap=all,loop=60s,file=a.{ending}")),
+            "heap option value must be sites with this file=: heap dumps need .hprof or .txt"
+        );
+    }
+    let usual = run("loop=60s,file=a-%t.jfr");
+    assert_eq!(
+        (usual.cpu.samples, usual.heap.sites, usual.heap.dump),
+        (true, false, false)
+    );
+    assert_eq!((usual.traces.depth, usual.traces.cost_depth), (64, 64));
+    // A name of the original is not that of another form.
+    let original = run("cpu=old,duration=9m,file=java.prof");
+    assert_eq!(
+        (original.output.converted, original.output.format),
+        (None, Format::Text)
+    );
+    for words in ["format=a", "format=b", "compat=y"] {
+        refused(&format!("cpu=samples,loop=60s,file=a.jfr,{words}"));
+    }
+    for words in ["events=64k,duration=9m", "cpu=samples,duration=9m,format=a"] {
+        assert_eq!(run(&format!("{words},file=a.jfr")).output.converted, None);
     }
 }
 
