@@ -176,3 +176,30 @@ impl StreamMeter {
         self.head.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_while_a_program_runs_is_no_table() {
+        let has_tables = |bytes: &[u8]| {
+            let mut meter = StreamMeter::default();
+            meter.push(bytes);
+            meter.progress().has_tables()
+        };
+        let text = b"JAVA PROFILE 1.0.1, created\nTHREAD START (obj=1, id = 2, name=\"main\", group=\"main\")\n";
+        assert!(!has_tables(text));
+        assert!(has_tables(
+            &[text, &b"CPU SAMPLES BEGIN (total = 0)\n"[..]].concat()
+        ));
+        assert!(has_tables(b"count callee caller time\n"));
+        let binary = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0";
+        let record = |tag: u8| [tag, 0, 0, 0, 0, 0, 0, 0, 0];
+        let with = |tag: u8| has_tables(&[&binary[..], &record(tag)].concat());
+        let wait = PrivateTag::MonitorWait as u8;
+        assert_eq!([0x01, 0x0a, wait].map(with), [false; 3]);
+        let wall = PrivateTag::WallTimes as u8;
+        assert_eq!([0x06, 0x0d, 0x1c, wall].map(with), [true; 4]);
+    }
+}

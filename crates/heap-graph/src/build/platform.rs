@@ -73,7 +73,9 @@ impl Fields {
 fn injected(class: &ClassInfo, packs: bool, pointer: BasicType) -> [Option<BasicType>; 4] {
     use BasicType::{Byte, Int, Long, Object, Short};
     match class.name.as_str() {
-        "java.lang.ClassLoader" | "java.lang.Module" if class.dumped => [Some(pointer), None, None, None],
+        "java.lang.ClassLoader" | "java.lang.Module" if class.dumped => {
+            [Some(pointer), None, None, None]
+        }
         "java.lang.Thread" if has(class, "holder") => {
             [Some(pointer), Some(Int), Some(Short), Some(Byte)]
         }
