@@ -74,11 +74,8 @@ pub struct ContentSteps {
     total: u64,
 }
 
-/// Bytes of the dump that one step reads, to the end of its last record.
-const STEP: u64 = 128 << 10;
-
 impl ContentSteps {
-    /// Shows the next piece of the dump to the visitor; false when nothing is left.
+    /// Shows the next piece of the dump, to the end of its last record, to the visitor; false when nothing is left.
     pub fn next<V: ContentVisitor>(
         &mut self,
         heap: &Heap,
@@ -91,7 +88,9 @@ impl ContentSteps {
         let from = self.from.max(unit.from);
         let part = Stretch {
             from,
-            until: unit.until.min(from.saturating_add(STEP)),
+            until: unit
+                .until
+                .min(from.saturating_add(heap.options.tuning.content_step)),
             end: unit.end,
         };
         let mut worker = Worker::new(heap, visitor);
@@ -129,9 +128,6 @@ pub struct Slot {
     /// Offset of its first byte.
     pub offset: u32,
 }
-
-/// Segments longer than this are split among the workers.
-const SPLIT: u64 = 32 << 20;
 
 /// The class ids of wanted instances as a hash set of 4,096 bits. It may contain further ids.
 struct ClassFilter([u64; 64]);
@@ -258,6 +254,7 @@ impl Heap {
             control: *control,
             read: &|at, out| source.read_at(at, out),
             release: Some(&release),
+            tuning: &self.options.tuning,
         };
         let visitors = (0..workers).map(|_| Worker::new(self, visitor())).collect();
         let (workers, _) = run_pass(&input, phase, &units, visitors)?;
@@ -301,7 +298,8 @@ impl Heap {
 
     /// Cuts large segments at records that the index knows the offsets of.
     fn split(&self, units: Vec<Stretch>) -> Vec<Stretch> {
-        if units.iter().all(|u| u.until - u.from <= SPLIT) {
+        let most = self.options.tuning.divided;
+        if units.iter().all(|u| u.until - u.from <= most) {
             return units;
         }
         let offsets = self.index.array::<u64>(Tag::AnchorOffsets);
@@ -310,12 +308,12 @@ impl Heap {
         cuts.sort_unstable();
         let mut out = Vec::new();
         for mut unit in units {
-            let from = cuts.partition_point(|c| *c < unit.from.saturating_add(SPLIT));
+            let from = cuts.partition_point(|c| *c < unit.from.saturating_add(most));
             for cut in &cuts[from..] {
                 if *cut >= unit.until {
                     break;
                 }
-                if *cut >= unit.from + SPLIT {
+                if *cut >= unit.from + most {
                     out.push(Stretch {
                         until: *cut,
                         ..unit

@@ -52,7 +52,7 @@ pub use model::{
     inherited,
 };
 pub use object::{FieldValue, ObjectView, RefStrength, Reference, Value, Via};
-pub use options::{HeapError, Options};
+pub use options::{HeapError, Options, Tuning};
 pub use parallel::beside;
 pub use phases::{Phase, Phases, Profile};
 pub use quick::{QuickHistogram, QuickRow, quick_histogram};

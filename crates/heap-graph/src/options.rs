@@ -45,12 +45,56 @@ pub struct Options {
     pub analysis_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
-    /// Use 40-bit numbers for objects even if 32 bits are sufficient (for tests).
-    pub wide: bool,
-    /// Use 40-bit numbers for sizes even if the width of object numbers is sufficient (for tests).
-    pub wide_sizes: bool,
+    /// When the work is done in another way; for tests.
+    pub tuning: Tuning,
     /// Records what each phase of a build costs.
     pub phases: Phases,
+}
+
+/// From which sizes on a heap is read and built in another way. The answers do not depend on it: tests use small values,
+/// so that small heaps take every way. Sizes that an inner loop compares with stay constants; they are so small that a
+/// heap of 100,000 objects exceeds them: the window of references, the blocks of tapes, pairs, facts and columns, and
+/// the chunks of the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Number of elements from which on arrays and sequences that are not read soon go to temporary files; at least 1.
+    pub in_file: u64,
+    /// Number of elements above which an array of references is written without the window.
+    pub long_array: usize,
+    /// Bytes of rows of references that a worker takes at a time.
+    pub row_block: u64,
+    /// Number of values per block of the stacks of the search. Each has two blocks in memory, the rest is in a file.
+    pub stack_block: usize,
+    /// Bytes of a segment after which a pass leaves a checkpoint, where the next pass divides the segment.
+    pub checkpoint: u64,
+    /// Bytes up to which a segment is copied into a buffer; longer ones are read from the mapping of the file.
+    pub copied: u64,
+    /// Bytes above which a walk over the contents divides a segment.
+    pub divided: u64,
+    /// Bytes that a step of a walk over the contents reads.
+    pub content_step: u64,
+    /// Whether numbers of objects have 40 bits even if 32 bits are sufficient.
+    pub wide: bool,
+    /// Whether numbers of sizes have 40 bits even if the width of object numbers is sufficient.
+    pub wide_sizes: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            in_file: 2 << 20,
+            long_array: 2048,
+            row_block: 1 << 16,
+            stack_block: 1 << 13,
+            checkpoint: 8 << 20,
+            // What is copied stays in the cache.
+            copied: 3 << 19,
+            divided: 32 << 20,
+            content_step: 128 << 10,
+            wide: false,
+            wide_sizes: false,
+        }
+    }
 }
 
 impl Options {

@@ -365,7 +365,7 @@ mod tests {
             })
             .collect();
         let dir = std::env::temp_dir();
-        let budget = Budget::new(None, &dir, crate::Phases::default());
+        let budget = Budget::for_test(&dir, 5000);
         let mut builder = ColumnBuilder::new(5000, &budget).unwrap();
         values.iter().for_each(|v| builder.push(*v).unwrap());
         let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 //! elements of one array, and cache hints.
 #![allow(unsafe_code)]
 
-use crate::Phases;
+use crate::{Options, Phases, Tuning};
 use hprof::source::{Guard, Health, Pages};
 use memmap2::{MmapMut, MmapOptions};
 use std::cell::UnsafeCell;
@@ -30,9 +30,6 @@ unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-/// Arrays and sequences with fewer elements stay in memory even if they are not read soon.
-pub(crate) const SMALL: u64 = 2 << 20;
-
 /// Bytes of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -47,19 +44,29 @@ pub(crate) struct Budget {
     phases: Phases,
     /// Fails when the disk under a temporary file is full.
     health: Health,
+    tuning: Tuning,
 }
 
 impl Budget {
     /// At most `limit` bytes in memory; files for the rest go to `dir`.
-    pub(crate) fn new(limit: Option<u64>, dir: &Path, phases: Phases) -> Budget {
+    pub(crate) fn new(limit: Option<u64>, dir: &Path, options: &Options) -> Budget {
         Budget {
             limit: limit.unwrap_or(u64::MAX),
             used: AtomicU64::new(0),
             spilled: AtomicBool::new(false),
             dir: dir.to_owned(),
-            phases,
+            phases: options.phases.clone(),
             health: Health::default(),
+            tuning: options.tuning,
         }
+    }
+
+    /// Without a limit; sequences from this length on go to files.
+    #[cfg(test)]
+    pub(crate) fn for_test(dir: &Path, in_file: u64) -> Budget {
+        let mut options = Options::default();
+        options.tuning.in_file = in_file;
+        Budget::new(None, dir, &options)
     }
 
     /// Checks that all temporary files could be written. Called at the end of each phase, before its results are used.
@@ -87,6 +94,11 @@ impl Budget {
     /// Where the phases of the build are recorded.
     pub(crate) fn phases(&self) -> &Phases {
         &self.phases
+    }
+
+    /// From which sizes on what is not read soon goes to files.
+    pub(crate) fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     /// The folder for temporary files.
@@ -172,7 +184,7 @@ impl<'b, T: Plain> BigVec<'b, T> {
         len: usize,
         budget: &'b Budget,
     ) -> io::Result<(BigVec<'b, T>, Option<File>)> {
-        if (len as u64) < SMALL {
+        if (len as u64) < budget.tuning.in_file {
             return Ok((Self::zeroed(len, budget)?, None));
         }
         let (array, file) = Self::in_file(len, (len * size_of::<T>()) as u64, budget)?;

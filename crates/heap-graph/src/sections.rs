@@ -84,7 +84,7 @@ impl Sections {
 
 /// What distinguishes the dump and the options of an index from others; `None` for what is no regular file.
 pub(crate) fn identity(path: &Path, options: &Options) -> Option<Identity> {
-    Identity::of_file(path, u64::from(options.wide)).ok()
+    Identity::of_file(path, u64::from(options.tuning.wide)).ok()
 }
 
 /// How a packed dump is unpacked.

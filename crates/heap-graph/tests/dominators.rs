@@ -1,19 +1,22 @@
 //! Dominators and retained sizes against the definition, on random graphs turned into dumps by a
 //! builder that shares no code with the reader; and against the corpus' independent answers.
 
-use heap_graph::{Control, Dominator, Heap, LayoutModel, Options};
+use heap_graph::{Control, Dominator, Heap, LayoutModel, Options, Tuning};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::Path;
 use testkit::dump::IdSize;
-use testkit::shapes::{Encoding, dump_of, graphs, random, tree_with_cross_edges};
+use testkit::shapes::{Encoding, dump_of, graphs};
 
 fn plain(wide: bool) -> Options {
     Options {
         layout: LayoutModel::Plain,
         no_index: true,
-        wide,
         threads: 2,
+        tuning: Tuning {
+            wide,
+            ..Tuning::default()
+        },
         ..Options::default()
     }
 }
@@ -32,26 +35,6 @@ pub(crate) fn lines(heap: &Heap) -> String {
             Dominator::Unreachable => continue,
         };
         writeln!(out, "{:x} {dominator:x} {}", id.0, heap.retained(object).0).unwrap();
-    }
-    out
-}
-
-fn want(graph: &testkit::graph::PlainGraph) -> String {
-    let dominators = graph.graph.dominators_by_data_flow();
-    let retained = graph.graph.retained(&dominators);
-    let mut out = String::new();
-    for (node, dominator) in dominators.iter().enumerate() {
-        let dominator = match dominator {
-            Some(testkit::graph::Dominator::VirtualRoot) => 0,
-            Some(testkit::graph::Dominator::Node(n)) => graph.ids[*n],
-            None => continue,
-        };
-        writeln!(
-            out,
-            "{:x} {dominator:x} {}",
-            graph.ids[node], retained[node]
-        )
-        .unwrap();
     }
     out
 }
@@ -76,8 +59,10 @@ proptest! {
         let size = if wide_ids { IdSize::Eight } else { IdSize::Four };
         let dump = dump_of(&graph, encoding, size);
         let file = written(&dump.heap.bytes());
-        let heap = open(file.path(), &Options { wide_sizes, ..plain(wide_numbers) });
-        prop_assert_eq!(lines(&heap), want(&dump.heap.plain_graph()));
+        let mut options = plain(wide_numbers);
+        options.tuning.wide_sizes = wide_sizes;
+        let heap = open(file.path(), &options);
+        prop_assert_eq!(lines(&heap), dump.heap.plain_graph().dominator_lines());
     }
 
     #[test]
@@ -134,31 +119,6 @@ proptest! {
         }
         let top: Vec<u64> = heap.dominated(None).map(|o| heap.retained(o).0).collect();
         prop_assert!(top.is_sorted_by(|a, b| a >= b));
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 0, ..ProptestConfig::default() })]
-
-    /// Large enough for several blocks of references, buckets of pairs, chunks of groups and units of reading, with both
-    /// widths of numbers, with and without memory for the arrays of the build.
-    #[test]
-    fn large_graphs_in_many_segments_equal_the_definition(
-        graph in prop_oneof![random(200_000), tree_with_cross_edges(200_000)],
-        encoding in prop_oneof![Just(Encoding::Fields), Just(Encoding::Mixed)],
-    ) {
-        let dump = dump_of(&graph, encoding, IdSize::Eight).heap.segments_of(200_000);
-        let file = written(&dump.bytes());
-        let want = want(&dump.plain_graph());
-        for (wide, wide_sizes, max_memory) in [
-            (false, false, None),
-            (false, true, None),
-            (true, true, None),
-            (true, true, Some(1 << 20)),
-        ] {
-            let heap = open(file.path(), &Options { max_memory, wide_sizes, ..plain(wide) });
-            prop_assert!(lines(&heap) == want, "wide {wide}, sizes {wide_sizes}, memory {max_memory:?}");
-        }
     }
 }
 

@@ -9,4 +9,5 @@ mod links;
 mod records;
 mod sizes;
 mod trust;
+mod tuning;
 mod work;

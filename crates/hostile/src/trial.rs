@@ -7,7 +7,7 @@ use crate::mutate::index::Indexed;
 use crate::mutate::random::Random;
 use crate::mutate::shapes::LARGEST;
 use crate::mutate::{Base, Mutant, mutant, seeds};
-use heap_graph::{Control, Heap, HeapError, Options};
+use heap_graph::{Control, Heap, HeapError, Options, Tuning};
 
 /// How a mutant was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,10 @@ impl Trial {
             no_index: true,
             // Threads divide small heaps, too; starting them is most of the time it takes.
             threads: if number % 8 == 1 { 2 } else { 1 },
-            wide: number % 16 == 3,
+            tuning: Tuning {
+                wide: number % 16 == 3,
+                ..Tuning::default()
+            },
             ..Options::default()
         };
         let taken = match Heap::open(&file, &options, &Control::quiet()) {

@@ -246,15 +246,15 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::SMALL;
 
     #[test]
     fn facts_come_back_from_memory_and_from_files_whatever_the_order() {
         let dir = std::env::temp_dir();
-        let budget = Budget::new(None, &dir, crate::Phases::default());
-        for n in [100_000, SMALL as usize + 5] {
+        let n = 100_000;
+        for in_file in [100_001, 100_000] {
+            let budget = Budget::for_test(&dir, in_file);
             let mut facts = ObjectFacts::new(n, 1 << 17, true, &budget).unwrap();
-            assert_eq!(facts.units.file.is_some(), n as u64 >= SMALL);
+            assert_eq!(facts.units.file.is_some(), in_file == 100_000);
             let class = |object: u64| (object * 7 % (1 << 17)) as u32;
             let all = facts.share();
             let mut run = Run::default();

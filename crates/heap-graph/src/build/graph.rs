@@ -57,7 +57,7 @@ impl Job<'_> {
     pub(crate) fn run(&self, index: &mut IndexWriter) -> Result<Reached, HeapError> {
         let numbers = self.objects.ids.len + 2;
         if numbers < u32::LIMIT
-            && !self.options.wide
+            && !self.options.tuning.wide
             && let Some(reached) = self.run_width::<u32>(index)?
         {
             return Ok(reached);
@@ -211,6 +211,7 @@ impl Job<'_> {
             too_long: AtomicBool::new(false),
             virtual_thread: self.class_named("java.lang.VirtualThread"),
             repetitions: &self.objects.tallies.repetitions,
+            tuning: &self.options.tuning,
         };
         let known_class = |id: u64| self.mapped.symbols.knows_class(id);
         let units = &self.objects.pass.units;
@@ -222,6 +223,7 @@ impl Job<'_> {
             control: *self.control,
             read: &|at, out| self.mapped.source.read_at(at, out),
             release: None,
+            tuning: &self.options.tuning,
         };
         let visitors = (0..threads)
             .map(|_| ReferencePass::<C>::new(&shared))

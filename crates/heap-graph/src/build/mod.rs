@@ -192,6 +192,7 @@ impl Mapped<'_> {
                 control: *control,
                 read: &|at, out| self.source.read_at(at, out),
                 release,
+                tuning: &options.tuning,
             };
             let visitors = (0..threads)
                 .map(|_| {
@@ -333,7 +334,7 @@ pub(crate) fn build(
     let units = units_of(mapped.map.snapshot(snapshot));
     let input = units.iter().map(|unit| unit.end - unit.from).sum();
     let arrays = options.array_memory(input)?;
-    let budget = Budget::new(arrays, spill, options.phases.clone());
+    let budget = Budget::new(arrays, spill, options);
     options.phases.begin("objects");
     let objects = mapped.objects(&units, options, control, true, None)?;
     options.phases.objects(objects.ids.len);

@@ -5,7 +5,7 @@
 
 use super::cell::Cell;
 use super::varint::{put, take, unzigzag, zigzag};
-use crate::raw::{Budget, SMALL};
+use crate::raw::Budget;
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
@@ -53,7 +53,7 @@ impl Pairs {
     /// When the file cannot be created.
     pub(crate) fn new(n: u64, budget: &Budget) -> io::Result<Pairs> {
         let count = (n >> BUCKET_BITS) as usize + 1;
-        let file = match n < SMALL {
+        let file = match n < budget.tuning().in_file {
             true => None,
             false => Some((tempfile::tempfile_in(budget.dir())?, 0)),
         };
@@ -218,16 +218,16 @@ mod tests {
     #[test]
     fn edges_come_back_by_target_in_order_of_arrival() {
         let dir = std::env::temp_dir();
-        let budget = Budget::new(None, &dir, crate::Phases::default());
-        // In memory, and in a file.
-        for n in [200_000, SMALL] {
-            let mut pairs = Pairs::new(n, &budget).unwrap();
+        for in_file in [200_001, 200_000] {
+            let budget = Budget::for_test(&dir, in_file);
+            let mut pairs = Pairs::new(200_000, &budget).unwrap();
             let edges: Vec<(u64, u64)> = (0..100_000u64)
                 .map(|i| (i * 7919 % 199_999, i * 31 % 150_000))
                 .collect();
             edges.iter().for_each(|(t, s)| pairs.push(*t, *s));
             assert_eq!(pairs.len, 100_000);
-            assert_eq!(pairs.file.as_ref().is_some_and(|f| f.1 > 3), n == SMALL);
+            let is_in_file = pairs.file.as_ref().is_some_and(|f| f.1 > 3);
+            assert_eq!(is_in_file, in_file == 200_000);
             pairs.check().unwrap();
             let mut checked = 0;
             let mut grouped = Grouped::<u64>::default();

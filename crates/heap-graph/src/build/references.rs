@@ -6,11 +6,11 @@ use super::facts::{LARGE, Run, SharedObjectFacts};
 use super::objects::is_repetition;
 use super::units::UnitVisitor;
 use super::varint::RowWriter;
-use crate::LayoutModel;
 use crate::bits::Bits;
 use crate::idmap::{IdMap, NO_NUMBER};
 use crate::layout::SizeRules;
 use crate::raw::{Block, SharedRows, SharedSlice};
+use crate::{LayoutModel, Tuning};
 use hprof::{
     BasicType, ClassDump, DamageKind, Diagnostic, Diagnostics, FileOffset, HeapVisitor, IdSize,
     Instance, ObjectArray, ObjectId, PrimitiveArray, Root, Serial, read_id,
@@ -38,14 +38,11 @@ pub(crate) struct Shared<'a, C> {
     pub(crate) virtual_thread: u32,
     /// Offsets of the records that repeat an id, ascending.
     pub(crate) repetitions: &'a [u64],
+    pub(crate) tuning: &'a Tuning,
 }
 
-/// Bytes of the rows that a worker takes at a time.
-const BLOCK: u64 = 1 << 16;
 /// How many ids wait for their numbers while their cache lines are fetched.
 const WINDOW: usize = 384;
-/// An array longer than this is written separately.
-const LONG: usize = 2048;
 
 /// An object whose references are in the window.
 #[derive(Clone, Copy, Default)]
@@ -181,7 +178,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             .as_mut()
             .is_none_or(|block| block.bytes().len() < need)
         {
-            let size = (need as u64).max(BLOCK);
+            let size = (need as u64).max(self.shared.tuning.row_block);
             block = self.shared.rows.take(size, C::LIMIT);
             if block.is_none() {
                 self.shared.too_long.store(true, Ordering::Relaxed);
@@ -266,12 +263,7 @@ impl<'a, C: Cell> ReferencePass<'a, C> {
             None => (C::NONE, 0),
         };
         shared.cells.set(source, cell);
-        let rest = block.after(used);
-        // The unused bytes of the block that a long array reserved.
-        self.block = match len > LONG {
-            true => shared.rows.give_back(rest),
-            false => Some(rest),
-        };
+        self.block = Some(block.after(used));
     }
 }
 
@@ -352,7 +344,7 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
             size,
             trace: array.trace,
         };
-        if array.len as usize > LONG {
+        if array.len as usize > self.shared.tuning.long_array {
             self.flush();
             if !self.is_repetition(at) {
                 let shared = self.shared;
@@ -374,6 +366,9 @@ impl<C: Cell> HeapVisitor for ReferencePass<'_, C> {
                     next.get(k % WINDOW).copied().unwrap_or(NO_NUMBER)
                 };
                 self.write_row(&object, id, array.len as usize, element);
+                // The array reserved a block that it fills in part only.
+                let rest = self.block.take();
+                self.block = rest.and_then(|rest| shared.rows.give_back(rest));
                 self.dangling = self.dangling.saturating_sub(nulls);
             }
             return;

@@ -95,7 +95,7 @@ pub(crate) fn write<C: Cell>(
     sizes: &Sizes<'_>,
     total: u64,
 ) -> Result<Reached, HeapError> {
-    let reached = if total < C::LIMIT && !job.options.wide_sizes {
+    let reached = if total < C::LIMIT && !job.options.tuning.wide_sizes {
         objects::<C, C>(job, index, numbers, idom, n, sizes)?
     } else if total < Wide::LIMIT {
         objects::<C, Wide>(job, index, numbers, idom, n, sizes)?

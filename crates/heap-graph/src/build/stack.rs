@@ -7,13 +7,12 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Values per block. At most two blocks are in memory.
-const BLOCK: usize = 1 << 13;
-
 /// A stack of plain values.
 pub(crate) struct Stack<T> {
-    /// The top of the stack; empty only if the stack is.
+    /// The top of the stack; empty only if the stack is. At most two blocks.
     top: Vec<T>,
+    /// Values per block.
+    block: usize,
     file: Option<File>,
     dir: PathBuf,
     /// Blocks in the file.
@@ -27,6 +26,7 @@ impl<T: Plain + Default> Stack<T> {
     pub(crate) fn new(budget: &Budget) -> Stack<T> {
         Stack {
             top: Vec::new(),
+            block: budget.tuning().stack_block,
             file: None,
             dir: budget.dir().to_owned(),
             blocks: 0,
@@ -36,8 +36,8 @@ impl<T: Plain + Default> Stack<T> {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, value: T) {
-        if self.top.len() == 2 * BLOCK {
-            self.spill();
+        if self.top.len() == self.top.capacity() {
+            self.make_room();
         }
         self.top.push(value);
     }
@@ -71,12 +71,18 @@ impl<T: Plain + Default> Stack<T> {
         std::mem::replace(&mut self.failed, Ok(()))
     }
 
+    /// Doubles the part in memory up to two blocks; then writes the lower one to the file.
     #[cold]
     #[inline(never)]
-    fn spill(&mut self) {
+    fn make_room(&mut self) {
+        let (len, most) = (self.top.len(), 2 * self.block);
+        if len < most {
+            self.top.reserve_exact(len.max(1).min(most - len));
+            return;
+        }
         let done = self.write();
         self.note(done);
-        self.top.drain(..BLOCK.min(self.top.len()));
+        self.top.drain(..self.block.min(self.top.len()));
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -84,8 +90,8 @@ impl<T: Plain + Default> Stack<T> {
             Some(file) => file,
             none => none.insert(tempfile::tempfile_in(&self.dir)?),
         };
-        let at = self.blocks * (BLOCK * size_of::<T>()) as u64;
-        write_all_at(file, bytes_of(&self.top[..BLOCK]), at)?;
+        let at = self.blocks * (self.block * size_of::<T>()) as u64;
+        write_all_at(file, bytes_of(&self.top[..self.block]), at)?;
         self.blocks += 1;
         Ok(())
     }
@@ -94,8 +100,8 @@ impl<T: Plain + Default> Stack<T> {
     #[inline(never)]
     fn reload(&mut self) {
         self.blocks -= 1;
-        let at = self.blocks * (BLOCK * size_of::<T>()) as u64;
-        self.top.resize(BLOCK, T::default());
+        let at = self.blocks * (self.block * size_of::<T>()) as u64;
+        self.top.resize(self.block, T::default());
         let done = match &self.file {
             Some(file) => read_exact_at(file, bytes_of_mut(&mut self.top), at),
             None => Ok(()),
@@ -118,19 +124,19 @@ mod tests {
 
     #[test]
     fn what_is_deep_comes_back_and_takes_no_memory() {
-        let dir = std::env::temp_dir();
-        let mut stack = Stack::new(&Budget::new(None, &dir, crate::Phases::default()));
+        let mut stack = Stack::new(&Budget::for_test(&std::env::temp_dir(), 0));
+        let block = stack.block;
         let mut model = Vec::new();
         // Up and down around the limits of blocks, then through all values.
         for (pushed, popped) in [
-            (5 * BLOCK, BLOCK + 1),
-            (BLOCK, 2 * BLOCK),
-            (3 * BLOCK, 9 * BLOCK),
+            (5 * block, block + 1),
+            (block, 2 * block),
+            (3 * block, 9 * block),
         ] {
             for n in 0..pushed {
                 stack.push([model.len() as u64, n as u64]);
                 model.push([model.len() as u64, n as u64]);
-                assert!(stack.top.capacity() <= 2 * BLOCK);
+                assert!(stack.top.capacity() <= 2 * block);
             }
             for _ in 0..popped {
                 assert_eq!(stack.last(), model.last());
@@ -143,12 +149,9 @@ mod tests {
 
     #[test]
     fn a_stack_without_a_place_for_its_file_says_so() {
-        let mut stack = Stack::new(&Budget::new(
-            None,
-            std::path::Path::new("/no/such/folder"),
-            crate::Phases::default(),
-        ));
-        (0..3 * BLOCK as u64).for_each(|n| stack.push(n));
+        let budget = Budget::for_test(std::path::Path::new("/no/such/folder"), 0);
+        let mut stack = Stack::new(&budget);
+        (0..3 * stack.block as u64).for_each(|n| stack.push(n));
         assert!(stack.check().is_err());
     }
 }

@@ -2,7 +2,7 @@
 //! large ones, so that they do not add to the peak of memory.
 
 use super::cell::Cell;
-use crate::raw::{BigVec, Budget, SMALL, bytes_of, bytes_of_mut};
+use crate::raw::{BigVec, Budget, bytes_of, bytes_of_mut};
 use hprof::source::{read_exact_at, write_all_at};
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub(crate) struct Tape<C: Cell> {
 impl<C: Cell> Tape<C> {
     /// A tape that will hold at most `expect` values.
     pub(crate) fn new(expect: u64, budget: &Budget) -> io::Result<Tape<C>> {
-        let store = if expect < SMALL {
+        let store = if expect < budget.tuning().in_file {
             Store::Memory(BigVec::small(expect as usize)?)
         } else {
             Store::File(tempfile::tempfile_in(budget.dir())?)
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn blocks_come_back_from_memory_and_from_a_file() {
         let dir = std::env::temp_dir();
-        let budget = Budget::new(None, &dir, crate::Phases::default());
-        for expect in [200_000, SMALL] {
-            let mut tape = Tape::<u32>::new(expect, &budget).unwrap();
+        for in_file in [200_001, 200_000] {
+            let budget = Budget::for_test(&dir, in_file);
+            let mut tape = Tape::<u32>::new(200_000, &budget).unwrap();
             (0..200_000u32).for_each(|i| tape.push(i * 3).unwrap());
             tape.finish().unwrap();
             assert_eq!((tape.len, tape.blocks()), (200_000, 4));

@@ -2,13 +2,10 @@
 //! segments are walked once by one thread, which leaves checkpoints; later passes split there.
 
 use crate::parallel::on_threads;
-use crate::{Control, HeapError};
+use crate::{Control, HeapError, Tuning};
 use hprof::{Diagnostics, HeapVisitor, IdSize, Segment, Stretch, walk_stretch};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// Bytes between checkpoints, cancellation points and progress reports.
-const STEP: u64 = 8 << 20;
 
 /// A worker's view of the sub-records.
 pub(crate) trait UnitVisitor: HeapVisitor + Send {
@@ -40,6 +37,8 @@ pub(crate) struct Input<'a> {
     pub(crate) read: &'a (dyn Fn(u64, &mut [u8]) -> bool + Sync),
     /// Drop the pages behind the walk.
     pub(crate) release: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Which segments are copied, and the bytes between checkpoints, cancellation points and progress reports.
+    pub(crate) tuning: &'a Tuning,
 }
 
 /// The segments of a snapshot as units.
@@ -54,13 +53,10 @@ pub(crate) fn units_of<'s>(segments: impl Iterator<Item = &'s Segment>) -> Vec<S
         .collect()
 }
 
-/// Segments up to this size are copied into a buffer, which then stays in the cache.
-const COPIED: u64 = 3 << 19;
-
 /// Copies the unit if it is a complete small segment; false if it is read from the mapping.
 fn copy(input: &Input<'_>, unit: Stretch, buffer: &mut Vec<u8>) -> bool {
     let len = unit.end - unit.from;
-    if len > COPIED || unit.end > input.data.len() as u64 {
+    if len > input.tuning.copied || unit.end > input.data.len() as u64 {
         return false;
     }
     buffer.resize(len as usize, 0);
@@ -96,7 +92,7 @@ pub(crate) fn run_pass<V: UnitVisitor>(
                 if input.control.check().is_err() {
                     break;
                 }
-                let until = unit.until.min(from + STEP);
+                let until = unit.until.min(from + input.tuning.checkpoint);
                 let part = Stretch {
                     from: from - base,
                     until: until - base,

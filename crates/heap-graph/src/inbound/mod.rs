@@ -87,10 +87,9 @@ impl Heap {
         control: &Control<'_>,
     ) -> Result<IndexFile, HeapError> {
         let io = || HeapError::io("referrers");
-        let phases = self.options.phases.clone();
         // The index was built: with less than that needs, all arrays are files.
         let arrays = self.options.array_memory(0).unwrap_or(Some(0));
-        let budget = Budget::new(arrays, folder, phases);
+        let budget = Budget::new(arrays, folder, &self.options);
         let mut passes = run(self, &budget, control)?;
         let place = place.filter(|_| self.is_in_place());
         let mut index = IndexWriter::create(place, &budget).map_err(io())?;

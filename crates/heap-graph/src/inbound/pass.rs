@@ -128,6 +128,7 @@ pub(crate) fn run<'a>(
         control: *control,
         read: &|at, out| source.read_at(at, out),
         release: None,
+        tuning: &heap.options.tuning,
     };
     let visitors = (0..threads)
         .map(|_| {
