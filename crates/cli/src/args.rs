@@ -114,6 +114,16 @@ pub struct Global {
         value_name = "FILE"
     )]
     pub mapping: Option<PathBuf>,
+    /// More collection classes (docs/reference/collections.md)
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_COLLECTIONS",
+        hide_env = true,
+        value_name = "FILE",
+        value_hint = clap::ValueHint::FilePath
+    )]
+    pub collections: Option<PathBuf>,
     /// Print what each phase of the analysis costs on standard error
     #[arg(long, global = true, hide = true, action = ArgAction::SetTrue)]
     pub profile_phases: bool,

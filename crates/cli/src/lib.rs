@@ -67,7 +67,10 @@ pub fn run(args: Vec<OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return exit::of_clap(&error),
     };
-    let session = Session::new(cli.global);
+    let session = match Session::new(cli.global) {
+        Ok(session) => session,
+        Err(error) => return exit::of_error(&error),
+    };
     hprof::source::guard_mappings();
     let result = match &cli.command {
         Some(command) => command.run(&session),

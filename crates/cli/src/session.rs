@@ -5,6 +5,8 @@ use crate::exit::{Exit, Usage};
 use crate::free_memory;
 use crate::output::{self, Copied, Stdout};
 use crate::progress::Meter;
+use anyhow::Context;
+use heap_analysis::collections::table::CollectionTable;
 use heap_graph::{Control, Heap, HeapError, Mapping, Options, Phases, QuickHistogram, Summary};
 use report::escape::shell;
 use report::{Doc, Look, Provenance, Say, Span, json, say, sheet, terminal};
@@ -30,12 +32,17 @@ pub struct Session {
     pub look: Look,
     /// What each phase costs, when requested.
     phases: Phases,
+    /// The table of `--collections`.
+    collections: Option<CollectionTable>,
     out: RefCell<Stdout>,
 }
 
 impl Session {
-    /// Decides colour and width from the flags, the environment and the terminal.
-    pub fn new(global: Global) -> Session {
+    /// Decides colour and width from the flags, the environment and the terminal, and reads the table of collections.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn new(global: Global) -> anyhow::Result<Session> {
         let on_terminal = io::stdout().is_terminal();
         let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
         let color = match global.color {
@@ -52,7 +59,7 @@ impl Session {
         } else {
             None
         };
-        Session {
+        Ok(Session {
             look: Look {
                 width,
                 color,
@@ -63,15 +70,16 @@ impl Session {
             } else {
                 Phases::default()
             },
+            collections: global.collections.as_deref().map(collections).transpose()?,
             out: RefCell::new(output::stdout()),
             global,
-        }
+        })
     }
 
     /// The options of the graph.
     pub fn options(&self) -> Options {
         let usual = free_memory::usual_limit();
-        Options {
+        let mut options = Options {
             layout: self.global.layout.into(),
             strength: self.global.strength.into(),
             cache_dir: self.global.cache_dir.clone(),
@@ -82,7 +90,11 @@ impl Session {
             threads: self.global.threads,
             phases: self.phases.clone(),
             ..Options::default()
+        };
+        if let Some(table) = &self.collections {
+            table.clone().attach(&mut options);
         }
+        options
     }
 
     /// Opens a heap, with progress on a terminal.
@@ -230,15 +242,17 @@ impl Session {
         Ok(self.finish(&provenance))
     }
 
-    /// The files that a command reads, which it never overwrites: its own, and the mapping of names.
+    /// The files that a command reads, which it never overwrites: its own, the mapping of names and the table of
+    /// collections.
     pub(crate) fn inputs<'a>(&'a self, own: impl IntoIterator<Item = &'a Path>) -> Vec<&'a Path> {
-        own.into_iter()
-            .chain(self.global.mapping.as_deref())
-            .collect()
+        let global = [&self.global.mapping, &self.global.collections];
+        let global = global.into_iter().filter_map(Option::as_deref);
+        own.into_iter().chain(global).collect()
     }
 
     /// As [`answer`](Self::answer), and keeps the text beside the index: the same question gives it at once the next time.
-    /// `question` is what the answer depends on besides the dump, the global options and the terminal; with a mapping of names nothing is kept.
+    /// `question` is what the answer depends on besides the dump, the global options and the terminal; with a mapping of names, or a table of
+    /// collections, nothing is kept.
     pub(crate) fn answer_once<T: Say>(
         &self,
         heap: &Heap,
@@ -389,4 +403,11 @@ impl Session {
     pub fn flush(&self) -> anyhow::Result<()> {
         Ok(self.out.borrow_mut().flush()?)
     }
+}
+
+/// The table of `--collections`.
+fn collections(file: &Path) -> anyhow::Result<CollectionTable> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let table = CollectionTable::extended(file, &text);
+    Ok(table.map_err(|error| Usage(format!("{}: {error}", file.display())))?)
 }

@@ -186,3 +186,43 @@ fn a_set_has_its_own_waste() {
         .collect();
     assert_eq!(found["rows"], Json::Array(kinds));
 }
+
+/// A collection class that only the user's table has.
+#[test]
+fn a_collection_of_the_users_table_has_its_size_in_every_answer() {
+    let mut heap = Builder::new(IdSize::Eight);
+    let object = heap.java_lang_object();
+    let fields = [("used", Type::Int), ("slots", Type::Object)];
+    let ring = heap.class("app.Ring", object, &fields);
+    let array = heap.object_array_class();
+    let elements = ["one", "two", "three"].map(|text| heap.string(text));
+    let slots = heap.object_array(array, &[&elements[..], &[0; 61]].concat());
+    let ring = heap.instance(ring, &[Value::Int(3), Value::Object(slots)]);
+    heap.root(Root::JniGlobal { reference: 1 }, ring);
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+    let (dump, table) = (file("heap.hprof"), file("own.toml"));
+    std::fs::write(&dump, heap.bytes()).expect("the dump");
+    let own = "[[collection]]\nclass='app.Ring'\nkind='list'\nsize='used'\narray='slots'\n";
+    std::fs::write(&table, own).expect("a table");
+    let with = ["--json", "--collections", &table];
+    let asked = |command: &[&str]| tenure(&[command, &with].concat());
+    assert_eq!(asked(&["collections", &dump])["rows"][0]["elements"], 3);
+    assert_eq!(
+        asked(&["waste", &dump])["collections"]["rows"][0]["elements"],
+        3
+    );
+    let id = format!("{ring:#x}");
+    assert_eq!(asked(&["object", &dump, &id])["value"], "size 3");
+    for (query, first) in [
+        ("SELECT r.size() AS n FROM app.Ring r".to_owned(), "3"),
+        (format!("select count(*) from contents({ring})"), "3"),
+        (
+            format!("select value from objects where id = {ring}"),
+            "\"size 3\"",
+        ),
+    ] {
+        let found = asked(&["query", &dump, &query]);
+        assert_eq!(found["rows"][0][0].to_string(), first, "{query}: {found}");
+    }
+}

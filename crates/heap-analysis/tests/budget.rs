@@ -1,7 +1,6 @@
 //! With a memory limit the answers are the same, or the least limit that is sufficient is reported.
 
 use heap_analysis::collections::stats::{CollectionOptions, collections};
-use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::paths::Exclusions;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::sets::scope::Scope;
@@ -173,10 +172,9 @@ fn waste_of_equal_objects_is_the_same_or_refused() {
 
 #[test]
 fn collections_are_the_same_or_refused() {
-    let table = CollectionTable::built_in();
     let options = CollectionOptions::default();
     same_with_less(&dump(), |heap| {
-        collections(heap, &table, &options, &Control::quiet())
+        collections(heap, &options, &Control::quiet())
     });
 }
 

@@ -1,12 +1,18 @@
-//! What collections hold against what Java itself iterates over, in fresh dumps of several JDKs.
+//! What collections hold against what Java itself iterates over, in fresh dumps of several JDKs, and collections of a
+//! user's table.
 
+use crate::program::{open, open_with};
+use heap_analysis::collections::contents::contents;
 use heap_analysis::collections::held::{Form, held, size};
 use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::objects::describe::value_of;
 use heap_analysis::objects::fields::{class_named, elements, static_ref};
 use heap_analysis::pace::Pace;
+use heap_analysis::waste::{WasteOptions, waste};
 use heap_graph::{Control, Heap, ObjIdx, Options};
+use hprof::BasicType;
+use testkit::dump::{Heap as Builder, IdSize, Root, Type, Value};
 
 const PROGRAM: &str = r#"
 import java.lang.reflect.*; import java.util.*; import java.util.concurrent.*;
@@ -96,7 +102,7 @@ fn check_queues(heap: &Heap, found: &[ObjIdx], want: &[&str]) {
     let elements = texts.filter(|text| !text.is_empty()).count() as u64;
     let control = Control::quiet();
     let options = CollectionOptions::default();
-    let all = collections(heap, &CollectionTable::built_in(), &options, &control);
+    let all = collections(heap, &options, &control);
     let rows = all.expect("rows").rows;
     let row = rows.iter().find(|row| row.class == class).expect("a row");
     assert!(
@@ -150,4 +156,41 @@ fn check(heap: &Heap, object: ObjIdx, want: &str, jdk: &str) {
     assert_eq!(limited, want.len().min(3), "{class} on {jdk}");
     let entries = read(1000, &mut pace).entries().len();
     assert!(!is_map || entries == want.len(), "{class} on {jdk}");
+}
+
+#[test]
+fn a_users_table_adds_a_collection_to_every_answer() {
+    let mut b = Builder::new(IdSize::Eight);
+    let object = b.java_lang_object();
+    let fields = [("used", Type::Int), ("slots", Type::Object)];
+    let ring = b.class("app/Ring", object, &fields);
+    let below = b.class("app/OwnRing", ring, &[]);
+    let refs = b.object_array_class();
+    let text = b.string("first");
+    let slots = b.object_array(refs, &[&[text, object, object][..], &[0; 97]].concat());
+    let ring = b.instance(below, &[Value::Int(3), Value::Object(slots)]);
+    b.root(Root::Unknown, ring);
+    let own = "[[collection]]\nclass='app.Ring'\nkind='list'\nsize='used'\narray='slots'\n";
+    let table = CollectionTable::extended("own.toml".as_ref(), own).expect("sound");
+    let mut options = Options::default();
+    table.attach(&mut options);
+    let heap = open_with(&b, options);
+    let quiet = Control::quiet();
+    let got = waste(&heap, &WasteOptions::default(), &quiet).expect("an answer");
+    let row = &got.collections.rows[0];
+    assert_eq!((row.class.as_str(), row.elements), ("app.OwnRing", 3));
+    let array = |len| heap.array_bytes(BasicType::Object, len).0;
+    assert_eq!(row.unused.0, array(100) - array(3));
+    assert_eq!(row.fill, [1, 0, 0, 0, 0]);
+    let alone = collections(&heap, &CollectionOptions::default(), &quiet).expect("an answer");
+    assert_eq!(alone.rows, got.collections.rows);
+    let object = heap.find(hprof::ObjectId(ring)).expect("the object");
+    assert_eq!(value_of(&heap, object).as_deref(), Some("size 3"));
+    let inside = contents(&heap, object, 10, &quiet).expect("an answer");
+    assert_eq!((inside.form, inside.rows.len()), ("list", 3));
+    // Without the table it is an object as any other.
+    let plain = open(&b);
+    assert_eq!(value_of(&plain, object), None);
+    let inside = contents(&plain, object, 10, &quiet).expect("an answer");
+    assert_eq!((inside.form, inside.rows.len()), ("other", 0));
 }

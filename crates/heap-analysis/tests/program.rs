@@ -100,11 +100,16 @@ impl Program {
 
 /// The heap of a dump, read without an index.
 pub(crate) fn open(dump: &dump::Heap) -> Heap {
+    open_with(dump, Options::default())
+}
+
+/// The same with other options.
+pub(crate) fn open_with(dump: &dump::Heap, options: Options) -> Heap {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), dump.bytes()).expect("writing the dump");
     let options = Options {
         no_index: true,
-        ..Options::default()
+        ..options
     };
     Heap::open(file.path(), &options, &Control::quiet()).expect("a readable dump")
 }

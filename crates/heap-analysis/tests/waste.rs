@@ -3,7 +3,6 @@
 
 use crate::program::open;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
-use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::selection::Selection;
 use heap_analysis::strings::{StringOptions, duplicates, find};
@@ -457,7 +456,7 @@ proptest! {
         let alone = duplicates(&case.heap, &options, &Control::quiet()).unwrap();
         prop_assert_eq!(alone, waste.strings);
         let options = CollectionOptions { scope: Scope::Reachable, top: None };
-        let alone = collections(&case.heap, &all.table, &options, &Control::quiet()).unwrap();
+        let alone = collections(&case.heap, &options, &Control::quiet()).unwrap();
         prop_assert_eq!(alone, waste.collections);
     }
 }
@@ -669,31 +668,4 @@ fn sums_of_sizes_that_no_heap_can_have_do_not_wrap() {
     assert_eq!(got.native.allocated_bytes.0, u64::MAX);
     let row = &got.collections.rows[0];
     assert_eq!((row.elements, row.collided), (u64::MAX, u64::MAX));
-}
-
-#[test]
-fn a_users_table_adds_a_collection() {
-    let mut b = Builder::new(IdSize::Eight);
-    let object = b.java_lang_object();
-    let ring = b.class(
-        "app/Ring",
-        object,
-        &[("used", Type::Int), ("slots", Type::Object)],
-    );
-    let refs = b.object_array_class();
-    let slots = b.object_array(refs, &[0; 100]);
-    let ring = b.instance(ring, &[Value::Int(3), Value::Object(slots)]);
-    b.root(Root::Unknown, ring);
-    let heap = open(&b);
-    let own = "[[collection]]\nclass='app.Ring'\nkind='queue'\nsize='used'\narray='slots'\n";
-    let table = CollectionTable::built_in().with(CollectionTable::parse(own).expect("sound"));
-    let options = WasteOptions {
-        table,
-        ..WasteOptions::default()
-    };
-    let got = waste(&heap, &options, &Control::quiet()).expect("an answer");
-    let row = &got.collections.rows[0];
-    assert_eq!((row.class.as_str(), row.elements), ("app.Ring", 3));
-    assert_eq!(row.unused.0, array(&heap, 100) - array(&heap, 3));
-    assert_eq!(row.fill, [1, 0, 0, 0, 0]);
 }

@@ -12,6 +12,7 @@ use crate::{
 };
 use hprof::source::{Changed, Source, split_number};
 use hprof::{Bytes, HeapTag, IdSize, ObjectId, Serial, SubRecord, read_sub_record};
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -150,10 +151,17 @@ impl Heap {
         self.from_index
     }
 
+    /// What [`Options::attached`] has, if it is of this type.
+    pub fn attached<T: Any>(&self) -> Option<&T> {
+        self.options.attached.as_deref()?.downcast_ref()
+    }
+
     /// The path of a file beside the index for results computed from it, and a text that identifies the dump, the
-    /// options and the format of the index. `None` if the index is not on disk, or if another dump has the name by now.
+    /// options and the format of the index. `None` if the index is not on disk, if another dump has the name by now, or
+    /// if results also depend on what is attached.
     pub fn beside_index(&self, what: &str) -> Option<(PathBuf, String)> {
-        let Identity(parts) = self.identity.filter(|_| self.is_in_place())?;
+        let is_alone = self.options.attached.is_none() && self.is_in_place();
+        let Identity(parts) = self.identity.filter(|_| is_alone)?;
         let index = IndexPlace::of(&self.path, &self.options).first()?;
         let parts = parts.map(|part| format!("{part:x}")).join(" ");
         Some((index.with_extension(what), format!("{VERSION} {parts}")))

@@ -4,8 +4,10 @@ use crate::phases::private_memory;
 use crate::{LayoutModel, Phases, Strength};
 use hprof::HeaderError;
 use hprof::source::{Cancelled, Changed, SourceError};
+use std::any::Any;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Memory of a build besides its arrays and the map of ids: small arrays, which stay in memory, and buffers.
@@ -45,6 +47,9 @@ pub struct Options {
     pub analysis_memory: Option<u64>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
+    /// What the analyses of the opened heap must know besides the dump. They get it by its type with
+    /// [`Heap::attached`](crate::Heap::attached).
+    pub attached: Option<Arc<dyn Any + Send + Sync>>,
     /// When the work is done in another way; for tests.
     pub tuning: Tuning,
     /// Records what each phase of a build costs.

@@ -5,7 +5,6 @@ use std::io;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions};
 use heap_analysis::sets::scope::Scope;
 use heap_analysis::sets::spec::SetSpec;
@@ -91,7 +90,6 @@ fn by(by: GroupBy) -> HistogramOptions {
 
 static RULES: LazyLock<SecretRules> =
     LazyLock::new(|| SecretRules::new(None).expect("the built-in rules"));
-static TABLE: LazyLock<CollectionTable> = LazyLock::new(CollectionTable::built_in);
 static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new("t.*n").expect("a pattern"));
 
 /// Every analysis by name.
@@ -190,7 +188,7 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             top: Some(20),
         };
         let quiet = Control::quiet();
-        let found = collection_stats::collections(heap, &TABLE, &options, &quiet)?;
+        let found = collection_stats::collections(heap, &options, &quiet)?;
         written(heap, turn, &found);
         Ok(())
     }),
@@ -200,7 +198,6 @@ pub const ANALYSES: &[(&str, Analysis)] = &[
             top: Some(20),
             holders: true,
             sites: true,
-            table: TABLE.clone(),
         };
         written(
             heap,

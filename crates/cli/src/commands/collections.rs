@@ -2,7 +2,6 @@
 
 use super::part::Part;
 use super::target::{Dump, limit};
-use super::waste::Table;
 use crate::Outcome;
 use crate::session::Session;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
@@ -18,8 +17,6 @@ pub struct Args {
     dump: Dump,
     #[command(flatten)]
     part: Part,
-    #[command(flatten)]
-    table: Table,
     /// Number of rows, 0 for all [default: 40, all with --json and --csv]
     #[arg(short = 'n', long, alias = "top", value_name = "N")]
     limit: Option<usize>,
@@ -28,13 +25,12 @@ pub struct Args {
 impl Args {
     /// Prints how they are filled.
     pub(crate) fn run(&self, session: &Session) -> Outcome {
-        let table = self.table.read()?;
         let heap = Arc::new(session.open(&self.dump.file)?);
         let options = CollectionOptions {
             scope: self.part.scope(session, &heap)?,
             top: limit(self.limit, session.is_data(), 40),
         };
-        let found = session.with_control(|c| collections(&heap, &table, &options, c))?;
+        let found = session.with_control(|c| collections(&heap, &options, c))?;
         session.answer(&found, heap.summary())
     }
 }

@@ -6,9 +6,6 @@ use crate::objects::fields::{field, field_int, field_ref, is_subclass_of, lineag
 use crate::pace::Pace;
 use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use rustc_hash::FxHashSet;
-use std::sync::LazyLock;
-
-static TABLE: LazyLock<CollectionTable> = LazyLock::new(CollectionTable::built_in);
 
 const SKIP_LIST: &str = "java.util.concurrent.ConcurrentSkipListMap";
 
@@ -113,8 +110,15 @@ pub fn size(heap: &Heap, object: ObjIdx, pace: &mut Pace<'_>) -> Result<Option<u
     Ok((held.form != Form::Other).then_some(held.rows.len() as u64))
 }
 
-/// The number of elements of a collection, if its fields and at most [`PIECE`] slots of its array say it.
+/// The number of elements of a collection, if its fields and at most [`PIECE`] slots of its array say it. Collections are
+/// the classes of the table, and those of `java.util`.
 pub(crate) fn quick_size(heap: &Heap, object: ObjIdx) -> Option<u64> {
+    let (class, table) = (heap.class_of(object), CollectionTable::of(heap));
+    let is_one = |name: &str| table.spec_of(name).is_some() || table.wrapped_by(name).is_some();
+    let is_listed = || lineage(heap, class).any(|above| is_one(&heap.class(above).name));
+    if !heap.class(class).name.starts_with("java.util.") && !is_listed() {
+        return None;
+    }
     let quiet = Control::quiet();
     let mut pace = Pace::new(&quiet, "size", 0);
     counted(heap, innermost(heap, object).0, PIECE, &mut pace).ok()?
@@ -169,11 +173,12 @@ fn number(heap: &Heap, object: ObjIdx, name: &str) -> Option<i64> {
 /// The collection behind a wrapper or a chain of them, and whether the elements of this one are the keys of that
 /// collection.
 fn innermost(heap: &Heap, object: ObjIdx) -> (ObjIdx, bool) {
+    let table = CollectionTable::of(heap);
     let (mut at, mut is_set) = (object, false);
     for _ in 0..8 {
         let found = lineage(heap, heap.class_of(at)).find_map(|class| {
             let name = heap.class(class).name.as_str();
-            let (field, kind) = TABLE.wrapped_by(name)?;
+            let (field, kind) = table.wrapped_by(name)?;
             Some((field_ref(heap, at, field)?, kind))
         });
         let Some((inside, kind)) = found else { break };
@@ -184,9 +189,10 @@ fn innermost(heap: &Heap, object: ObjIdx) -> (ObjIdx, bool) {
 }
 
 /// The nearest entry of the table, for its class or a superclass, whose array field exists.
-fn spec_of(heap: &Heap, object: ObjIdx) -> Option<&'static CollectionSpec> {
+fn spec_of(heap: &Heap, object: ObjIdx) -> Option<&CollectionSpec> {
+    let table = CollectionTable::of(heap);
     lineage(heap, heap.class_of(object)).find_map(|class| {
-        let spec = TABLE.spec_of(&heap.class(class).name)?;
+        let spec = table.spec_of(&heap.class(class).name)?;
         let has = |names: &String| names.split('|').any(|f| field(heap, object, f).is_some());
         (spec.inner.is_none() && spec.array.as_ref().is_none_or(has)).then_some(spec)
     })

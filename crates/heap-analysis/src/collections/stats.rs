@@ -13,7 +13,7 @@
 //! * a collection that another one wraps (the HashMap of a HashSet) is counted in its wrapper's row
 //!   and has none of its own; a wrapper of an object that the table does not know is omitted.
 
-use crate::collections::table::{CollectionKind, CollectionTable, Shape, Size, shapes};
+use crate::collections::table::{CollectionKind, Shape, Size, shapes};
 use crate::objects::describe::Address;
 use crate::objects::fields::{elements, field_int};
 use crate::sets::object_set::{ObjectSet, chained};
@@ -106,11 +106,10 @@ pub struct Collections {
 /// Examines all collections.
 pub fn collections(
     heap: &Heap,
-    table: &CollectionTable,
     options: &CollectionOptions,
     control: &Control<'_>,
 ) -> Result<Collections, HeapError> {
-    let shapes = shapes(heap, table);
+    let shapes = shapes(heap);
     heap.require_memory("the table of collections", memory_for(heap, &shapes))?;
     let new = || FindPass::new(heap, &shapes, &options.scope);
     let found = FindPass::finish(heap.walk_contents("collections", control, new)?);

@@ -2,12 +2,17 @@
 
 use crate::objects::fields::MAX_DEPTH;
 use crate::sets::object_set::Place;
-use heap_graph::{ClassIdx, Heap, inherited};
+use heap_graph::{ClassIdx, Heap, Options, inherited};
 use hprof::BasicType;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 use thiserror::Error;
 
-const BUILT_IN: &str = include_str!("collections.toml");
+const TEXT: &str = include_str!("collections.toml");
+
+static BUILT_IN: LazyLock<CollectionTable> = LazyLock::new(CollectionTable::built_in);
 
 /// Why a table could not be used.
 #[derive(Debug, Error)]
@@ -116,15 +121,20 @@ pub struct CollectionTable {
     /// Views of collections.
     #[serde(default, rename = "wrapper")]
     pub wrappers: Vec<WrapperSpec>,
+    /// The user's file that it was extended by.
+    #[serde(skip)]
+    file: Option<PathBuf>,
+    /// The first entry of each class that is named without `*`, and the entries with `*`.
+    #[serde(skip)]
+    named: FxHashMap<String, usize>,
+    #[serde(skip)]
+    patterns: Vec<usize>,
 }
 
 impl CollectionTable {
-    /// The built-in table.
-    ///
-    /// # Panics
-    /// Never: a test reads the built-in text.
-    pub fn built_in() -> CollectionTable {
-        CollectionTable::parse(BUILT_IN).unwrap_or_else(|e| panic!("collections.toml: {e}"))
+    /// The built-in table. A test reads its text.
+    fn built_in() -> CollectionTable {
+        CollectionTable::parse(TEXT).unwrap_or_else(|e| panic!("collections.toml: {e}"))
     }
 
     /// Reads a table.
@@ -148,20 +158,60 @@ impl CollectionTable {
                 fault,
             });
         }
-        Ok(table)
+        Ok(table.sorted())
     }
 
-    /// This table extended by another one, whose entries take precedence.
-    pub fn with(mut self, mut other: CollectionTable) -> CollectionTable {
-        other.collections.append(&mut self.collections);
-        other.weak_entries.append(&mut self.weak_entries);
-        other.wrappers.append(&mut self.wrappers);
-        other
+    fn sorted(mut self) -> CollectionTable {
+        (self.named, self.patterns) = Default::default();
+        for (at, spec) in self.collections.iter().enumerate() {
+            match spec.class.contains('*') {
+                true => self.patterns.push(at),
+                false => _ = self.named.entry(spec.class.clone()).or_insert(at),
+            }
+        }
+        self
+    }
+
+    /// The built-in table extended by that of a user's file, whose entries take precedence.
+    ///
+    /// # Errors
+    /// When the text is not a table.
+    pub fn extended(file: &Path, text: &str) -> Result<CollectionTable, TableError> {
+        let (mut all, mut built_in) = (CollectionTable::parse(text)?, CollectionTable::built_in());
+        all.collections.append(&mut built_in.collections);
+        all.weak_entries.append(&mut built_in.weak_entries);
+        all.wrappers.append(&mut built_in.wrappers);
+        all.file = Some(file.to_owned());
+        Ok(all.sorted())
+    }
+
+    /// From now on the table of heaps that are opened with these options.
+    pub fn attach(self, options: &mut Options) {
+        options.attached = Some(Arc::new(self));
+    }
+
+    /// The table that was attached to options.
+    pub fn attached(options: &Options) -> Option<&CollectionTable> {
+        options.attached.as_deref()?.downcast_ref()
+    }
+
+    /// The table of a heap: the one that was attached to its options, or the built-in one.
+    pub fn of(heap: &Heap) -> &CollectionTable {
+        heap.attached().unwrap_or(&BUILT_IN)
+    }
+
+    /// The user's file in it.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The entry of a class.
     pub(crate) fn spec_of(&self, name: &str) -> Option<&CollectionSpec> {
-        self.collections.iter().find(|s| fits(&s.class, name))
+        let patterns = self.patterns.iter().copied();
+        let pattern = |at: &usize| fits(&self.collections[*at].class, name);
+        let all = self.named.get(name).copied().into_iter();
+        let first = all.chain(patterns.filter(pattern)).min()?;
+        self.collections.get(first)
     }
 
     /// The field with the collection that a class shows or wraps, and the kind that the class has, if it differs.
@@ -176,12 +226,9 @@ impl CollectionTable {
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, tail)) => {
-            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
-        }
-    }
+    pattern.split_once('*').is_some_and(|(head, tail)| {
+        name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+    })
 }
 
 /// The source of a collection's size.
@@ -223,7 +270,8 @@ impl Shape {
 }
 
 /// For each class of the heap, its shape if it is a collection.
-pub(crate) fn shapes(heap: &Heap, table: &CollectionTable) -> Vec<Option<Shape>> {
+pub(crate) fn shapes(heap: &Heap) -> Vec<Option<Shape>> {
+    let table = CollectionTable::of(heap);
     // Names are compared once per class: a chain of superclasses may be as long as there are classes.
     let nearest = inherited(heap.classes(), |class| {
         Some((class, table.spec_of(&heap.class(class).name)?))
@@ -326,10 +374,16 @@ mod tests {
 
     #[test]
     fn a_users_entry_comes_first() {
-        let own = "[[collection]]\nclass='java.util.HashMap'\nkind='other'\nsize='size'\n";
-        let own = CollectionTable::parse(own).expect("a sound table");
-        let table = CollectionTable::built_in().with(own);
-        let spec = table.spec_of("java.util.HashMap").map(|s| s.kind);
-        assert_eq!(spec, Some(CollectionKind::Other));
+        let own = "[[collection]]\nclass='java.util.HashMap'\nkind='other'\nsize='size'\n\
+             [[collection]]\nclass='java.util.*List'\nkind='queue'\nsize='size'\n\
+             [[collection]]\nclass='java.util.LinkedList'\nkind='set'\nsize='size'\n";
+        let table = CollectionTable::extended(Path::new("own.toml"), own).expect("a sound table");
+        for (class, kind) in [
+            ("java.util.HashMap", CollectionKind::Other),
+            ("java.util.LinkedList", CollectionKind::Queue),
+            ("java.util.TreeMap", CollectionKind::Map),
+        ] {
+            assert_eq!(table.spec_of(class).map(|s| s.kind), Some(kind), "{class}");
+        }
     }
 }

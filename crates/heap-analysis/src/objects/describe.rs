@@ -163,11 +163,11 @@ fn instance_value(heap: &Heap, object: ObjIdx) -> Option<String> {
             text_field(heap, object, "name")
         }
         _ => crate::objects::readable::value(heap, object, name)
-            .or_else(|| value_by_ancestry(heap, object, class, name)),
+            .or_else(|| value_by_ancestry(heap, object, class)),
     }
 }
 
-fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx, name: &str) -> Option<String> {
+fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx) -> Option<String> {
     if is_subclass_of(heap, class, "java.lang.Thread") {
         return text_field(heap, object, "name");
     }
@@ -180,10 +180,7 @@ fn value_by_ancestry(heap: &Heap, object: ObjIdx, class: ClassIdx, name: &str) -
     if is_subclass_of(heap, class, "java.lang.Throwable") {
         return text_field(heap, object, "detailMessage");
     }
-    if name.starts_with("java.util.") {
-        return quick_size(heap, object).map(|size| format!("size {size}"));
-    }
-    None
+    quick_size(heap, object).map(|size| format!("size {size}"))
 }
 
 /// The name of a thread, at most [`MAX_TEXT`] characters: a String since JDK 8u, a `char[]` before.

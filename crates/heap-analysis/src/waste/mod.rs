@@ -26,7 +26,7 @@ pub use references::{ReferenceRow, References, WeakMapRow, WeakMaps};
 pub use sites::WasteSite;
 
 use crate::collections::stats::{self as stats, Collections, FillPass, Fills, FindPass, Summing};
-use crate::collections::table::{CollectionTable, Shape, shapes};
+use crate::collections::table::{Shape, shapes};
 use crate::sets::object_set::{Both, ObjectSet, chained, unzip};
 use crate::sets::part::{Only, Part};
 use crate::sets::scope::Scope;
@@ -54,8 +54,6 @@ pub struct WasteOptions {
     pub holders: bool,
     /// Report what each allocating stack wastes.
     pub sites: bool,
-    /// Which classes are collections.
-    pub table: CollectionTable,
 }
 
 impl Default for WasteOptions {
@@ -65,7 +63,6 @@ impl Default for WasteOptions {
             top: Some(20),
             holders: true,
             sites: false,
-            table: CollectionTable::built_in(),
         }
     }
 }
@@ -181,9 +178,9 @@ pub fn waste(
     control: &Control<'_>,
 ) -> Result<Waste, HeapError> {
     let scope = &options.scope;
-    let shapes = shapes(heap, &options.table);
+    let shapes = shapes(heap);
     let shape = StringShape::of(heap);
-    let plan = Plan::new(heap, &options.table);
+    let plan = Plan::new(heap);
     let first = memory_for(heap, &plan, &shapes);
     require_first(heap, (&plan, scope), first, control)?;
     let sketch = Sketch::new(heap.len(), heap.memory());

@@ -62,12 +62,12 @@ const IDENTITIES: [&str; 12] = [
 ];
 
 impl Plan {
-    pub(super) fn new(heap: &Heap, table: &CollectionTable) -> Plan {
+    pub(super) fn new(heap: &Heap) -> Plan {
         let classes = (0..heap.classes().len() as u32).map(ClassIdx);
         let slots: Vec<Vec<Slot>> = classes.clone().map(|c| heap.slots(c)).collect();
         let named = |class: ClassIdx| heap.class(class).name.as_str();
         let weak_entries = inherited(heap.classes(), |class| {
-            let known = &table.weak_entries;
+            let known = &CollectionTable::of(heap).weak_entries;
             known.iter().find(|entry| entry.class == named(class))
         });
         let buffers = inherited(heap.classes(), |class| {

@@ -10,7 +10,6 @@ use crate::error::{QueryError, bad_pattern};
 use crate::session::resolve;
 use crate::shared::Env;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
-use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::leaks::LeakOptions;
 use heap_analysis::paths::merged::{EXACT_VISITS, MergedOptions, to_objects};
 use heap_analysis::paths::{Exclusions, PathOptions, to_roots};
@@ -527,14 +526,13 @@ fn duplicate_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
 }
 
 fn collection_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
-    let table = CollectionTable::built_in();
     let options = CollectionOptions {
         scope: scope(COLLECTIONS, env, scan)?,
         top: None,
     };
     let found = env
         .stop
-        .within(|control| collections(&env.heap, &table, &options, control))?;
+        .within(|control| collections(&env.heap, &options, control))?;
     rows_of(COLLECTIONS, &found.rows)
 }
 

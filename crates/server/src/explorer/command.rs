@@ -3,6 +3,7 @@
 use super::describe::{self, Flag, Kind, Parameter};
 use super::sql::{self, ShownQuery};
 use super::state::Explorer;
+use heap_analysis::collections::table::CollectionTable;
 use heap_graph::{LayoutModel, Strength};
 use hprof::source::split_number;
 use report::escape::shell;
@@ -54,11 +55,14 @@ impl Origin {
         let mapping = explorer.mapping.as_ref();
         let mapping =
             mapping.map(|one| format!("--mapping {}", shell(&one.file.to_string_lossy())));
+        let collections = CollectionTable::attached(options).and_then(CollectionTable::file);
+        let collections =
+            collections.map(|file| format!("--collections {}", shell(&file.to_string_lossy())));
         let global = layout.into_iter().chain(strength).map(str::to_owned);
         Origin {
             file: file(explorer.path()),
             base: explorer.base().map(file),
-            global: global.chain(mapping).collect(),
+            global: global.chain(mapping).chain(collections).collect(),
             has_first_pass: explorer.quick().is_some(),
         }
     }

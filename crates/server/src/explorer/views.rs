@@ -7,7 +7,6 @@ use super::{plain, query};
 use crate::reply::{Form, Written};
 use heap_analysis::android::android;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
-use heap_analysis::collections::table::CollectionTable;
 use heap_analysis::compare::diff::{DiffOptions, diff};
 use heap_analysis::sets::members;
 use heap_analysis::sets::scope::Scope;
@@ -195,8 +194,7 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
             scope: scope(e, heap, p)?,
             top: Some(p.limit(ROWS)?),
         };
-        let table = CollectionTable::built_in();
-        say(heap, f, &collections(heap, &table, &options, &e.control())?)
+        say(heap, f, &collections(heap, &options, &e.control())?)
     }),
     ("waste", |e, p, f| {
         let heap = e.heap()?;
