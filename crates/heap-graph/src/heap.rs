@@ -1,9 +1,9 @@
 //! An opened heap, and all queries that the index answers.
 
 use crate::build::classes::reference_kind;
-use crate::build::{Detail, Meta, is_local};
+use crate::build::roots::is_local;
 use crate::idmap::{Block, Directory, IdMap, NO_NUMBER, select};
-use crate::index::{Identity, IndexFile, IndexPlace, Tag, VERSION, make_requested};
+use crate::index::{Detail, Identity, IndexFile, IndexPlace, Meta, Tag, VERSION, make_requested};
 use crate::packed::{Column, Packed, width_for};
 use crate::sections::{self, Sections};
 use crate::{
@@ -314,11 +314,7 @@ impl Heap {
 
     /// The object of an id.
     pub fn find(&self, id: ObjectId) -> Option<ObjIdx> {
-        if id.is_null() {
-            None
-        } else {
-            self.ids().rank(id.0).map(ObjIdx)
-        }
+        self.ids().find(id)
     }
 
     /// The objects of many ids, faster than [`find`](Self::find) for each. `out` gets one entry for each id.

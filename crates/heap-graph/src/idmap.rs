@@ -5,7 +5,9 @@
 //! line, and numbers are in the order of ids. Only blocks with objects exist: about 5 bits per object in a dense heap,
 //! and never more than 64 bytes per object plus the directory, whatever ids a file has.
 
+use crate::ObjIdx;
 use crate::raw::{prefetch, with_popcnt};
+use hprof::ObjectId;
 use rustc_hash::FxHashMap;
 
 /// Slots of a block.
@@ -300,6 +302,13 @@ impl<'a> IdMap<'a> {
         let mut number = [self.spot(id)];
         self.ranks(&mut number);
         (number[0] != NO_NUMBER).then_some(number[0])
+    }
+
+    /// The object of an id, if the dump has it; none for a null reference.
+    #[inline]
+    pub(crate) fn find(&self, id: ObjectId) -> Option<ObjIdx> {
+        let number = (!id.is_null()).then(|| self.rank(id.0));
+        number.flatten().map(ObjIdx)
     }
 
     /// Like [`rank`](Self::rank), for ids that mostly ascend: if the previous id is in the same block, only the bits

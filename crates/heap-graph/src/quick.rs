@@ -2,8 +2,8 @@
 //! the number of classes and not on the size of the dump.
 
 use crate::build::classes::ClassTable;
+use crate::build::mapped::{count_class_objects, map, note_findings};
 use crate::build::units::units_of;
-use crate::build::{self};
 use crate::heap::split_snapshot;
 use crate::index::{in_spill_folder, make_requested};
 use crate::sections::unpack;
@@ -48,7 +48,7 @@ pub fn quick_histogram(
         Ok(Source::open(&path, &unpack(folder, &options, control))?)
     })?;
     source.advise(true);
-    let mapped = build::map(&source, true)?;
+    let mapped = map(&source, true)?;
     let snapshot = mapped.choose_snapshot(&path, options.snapshot)?;
     let units = units_of(mapped.map.snapshot(snapshot));
     let release = |from, to| source.release(from, to);
@@ -64,9 +64,9 @@ pub fn quick_histogram(
         Strength::All,
         &mut found,
     );
-    build::count_class_objects(&mut table, options.layout);
+    count_class_objects(&mut table, options.layout);
     let mut summary = mapped.summary(snapshot, &objects, &table, &options);
-    build::note_findings(&mut found, &mapped, &objects, &options);
+    note_findings(&mut found, &mapped, &objects, &options);
     found.extend(objects.pass.diagnostics.clone());
     summary.diagnostics.extend(found);
     summary.diagnostics.sort();

@@ -131,7 +131,7 @@ pub(crate) fn build(
     options.phases.begin("records");
     let source = open(path, identity, options, control)?;
     source.advise(true);
-    let mapped = build::map(&source, false)?;
+    let mapped = build::mapped::map(&source, false)?;
     let place = identity.map(|identity| (IndexPlace::of(path, options), identity));
     let file = in_spill_folder(path, options, |folder| {
         build::build(&mapped, path, place.as_ref(), folder, options, control)

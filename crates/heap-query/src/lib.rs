@@ -15,7 +15,7 @@
 //! ```
 //!
 //! In reading order: [`cell`](Cell) (results), [`limits`](Limits), [`error`](QueryError),
-//! [`session`](Session) (the interface), `recognise` (detects the dialect of a text), `shared`, `describe` and `graph`
+//! [`session`](Session) (the interface), [`sink`](Sink) (where rows go), `recognise` (detects the dialect of a text), `shared`, `describe` and `graph`
 //! (used by all dialects), `sql`, `oql`, `jhat` and `catalog` (the names that a query can use).
 
 mod catalog;
@@ -30,6 +30,7 @@ mod oql;
 mod recognise;
 mod session;
 mod shared;
+mod sink;
 mod sql;
 
 pub use catalog::{ColumnInfo, TableInfo, TableKind, tables};
@@ -37,4 +38,5 @@ pub use cell::{Cell, Cut, Table};
 pub use error::{Place, QueryError};
 pub use lang::Lang;
 pub use limits::{Limits, Watch};
-pub use session::{HistoryEntry, Session, Sink};
+pub use session::{HistoryEntry, Session};
+pub use sink::Sink;

@@ -6,23 +6,12 @@ use crate::lang::Lang;
 use crate::limits::{Limits, Stop};
 use crate::recognise::recognise;
 use crate::shared::{Cache, Env};
+use crate::sink::Sink;
 use crate::{jhat, oql, sql};
 use heap_analysis::sets::spec::SetSpec;
 use heap_graph::Heap;
 use hprof::ObjectId;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Receives rows one by one, as they are found.
-pub trait Sink {
-    /// Called once, before the first row.
-    fn columns(&mut self, names: &[String]);
-    /// Receives a row, as long as the columns. False ends the query.
-    fn row(&mut self, cells: Vec<Cell>) -> bool;
-    /// Receives, after the rows, a note on the result, such as that the dump does not have a class of the query.
-    fn note(&mut self, text: &str) {
-        let _ = text;
-    }
-}
 
 /// A query that was run.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +67,7 @@ impl Session {
             cache: self.cache.clone(),
             stop: Arc::new(Stop::new(limits, self.heap.memory())),
             unreachable: self.unreachable,
-            nested: false,
+            ask: Some(ask),
             scanned_class: Arc::default(),
             kept_class: Arc::default(),
             notes: Arc::default(),
@@ -167,7 +156,7 @@ impl Session {
     /// When a query fails, has no column of objects, or is stopped by a limit: an incomplete set would be mistaken for
     /// the complete one.
     pub fn resolve(&self, set: &SetSpec, limits: &Limits) -> Result<SetSpec, QueryError> {
-        resolve(&self.env(limits), set)
+        self.env(limits).resolve(set)
     }
 
     /// How a query would run. SQL: the tables in the order in which they are scanned, and the filters and order that
@@ -235,33 +224,23 @@ fn run(env: &Env, text: &str, lang: Lang, sink: &mut dyn Sink) -> Result<Option<
     }
 }
 
-/// See [`Session::resolve`]. A query inside a query may not contain a third one.
-pub(crate) fn resolve(env: &Env, set: &SetSpec) -> Result<SetSpec, QueryError> {
-    let inner = Env {
-        nested: true,
-        ..env.clone()
+/// The objects of a query inside a set.
+fn ask(env: &Env, dialect: &str, text: &str) -> Result<Vec<ObjectId>, QueryError> {
+    not_empty(text)?;
+    let lang = Lang::named(dialect).unwrap_or_else(|| recognise(env, text));
+    let mut ids = Ids {
+        column: None,
+        found: Vec::new(),
+        rows: 0,
+        stop: &env.stop,
     };
-    set.resolve(&mut |dialect, text| {
-        if env.nested {
-            let message = "a query inside a set of a query inside a set is one too many";
-            return Err(QueryError::Run(message.to_owned()));
-        }
-        not_empty(text)?;
-        let lang = Lang::named(dialect).unwrap_or_else(|| recognise(&inner, text));
-        let mut ids = Ids {
-            column: None,
-            found: Vec::new(),
-            rows: 0,
-            stop: &inner.stop,
-        };
-        match run(&inner, text, lang, &mut ids)? {
-            Some(cut) => Err(QueryError::Stopped(cut)),
-            None if ids.rows > 0 && ids.column.is_none() => Err(QueryError::Run(
-                "the result has no column of objects, so it is not a set".to_owned(),
-            )),
-            None => Ok(ids.found),
-        }
-    })
+    match run(env, text, lang, &mut ids)? {
+        Some(cut) => Err(QueryError::Stopped(cut)),
+        None if ids.rows > 0 && ids.column.is_none() => Err(QueryError::Run(
+            "the result has no column of objects, so it is not a set".to_owned(),
+        )),
+        None => Ok(ids.found),
+    }
 }
 
 fn lines_of(lang: Lang, text: &str) -> Table {

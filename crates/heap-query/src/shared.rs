@@ -4,6 +4,7 @@
 use crate::error::QueryError;
 use crate::limits::{Lead, Stop};
 use heap_analysis::sets::set::similar_class;
+use heap_analysis::sets::spec::SetSpec;
 use heap_analysis::tables::class_references::{ClassReference, class_references};
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{HeapTag, ObjectId};
@@ -28,8 +29,8 @@ pub(crate) struct Env {
     pub(crate) stop: Arc<Stop>,
     /// OQL includes unreachable objects, too. SQL always does: `objects.reachable` distinguishes them.
     pub(crate) unreachable: bool,
-    /// The query is part of a set inside another query.
-    pub(crate) nested: bool,
+    /// Runs a query inside a set; none in such a query.
+    pub(crate) ask: Option<Ask>,
     /// Whether the query has scanned the objects of a class. A join scans one class after the other.
     pub(crate) scanned_class: Arc<AtomicBool>,
     /// The objects of the class that the query has scanned last, if they are kept for the next scan.
@@ -37,6 +38,9 @@ pub(crate) struct Env {
     /// Notes on the result, each once.
     pub(crate) notes: Arc<Mutex<BTreeSet<String>>>,
 }
+
+/// The objects of a query; gets the word before it and its text.
+type Ask = fn(&Env, &str, &str) -> Result<Vec<ObjectId>, QueryError>;
 
 /// A class and its objects, in the order of their numbers.
 type KeptClass = Option<(ClassIdx, Arc<Vec<u64>>)>;
@@ -275,6 +279,20 @@ const DISTANCE_MEMORY: u64 = 20;
 pub(crate) const BLOCK: usize = 4096;
 
 impl Env {
+    /// A set whose queries are replaced by their objects. A query inside a query may not contain a third one.
+    pub(crate) fn resolve(&self, set: &SetSpec) -> Result<SetSpec, QueryError> {
+        let inner = Env {
+            ask: None,
+            ..self.clone()
+        };
+        set.resolve(&mut |dialect, text| match self.ask {
+            Some(ask) => ask(&inner, dialect, text),
+            None => Err(QueryError::Run(
+                "a query inside a set of a query inside a set is one too many".to_owned(),
+            )),
+        })
+    }
+
     /// Adds a note that the dump does not have a class of the query.
     pub(crate) fn note_missing_class(&self, name: &str) {
         let similar = similar_class(&self.heap, name);

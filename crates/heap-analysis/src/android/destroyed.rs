@@ -9,9 +9,10 @@
 //! hold are listed; the path ignores weak, soft, phantom and final ones. Each object of these classes is read once; a
 //! dump without such classes costs nothing.
 
-use crate::android::instances;
 use crate::objects::describe::{ObjectRef, describe};
-use crate::objects::fields::{class_named, elements, field, field_int, field_ref, static_ref};
+use crate::objects::fields::{
+    class_named, elements, field, field_int, field_ref, instances, static_ref,
+};
 use crate::paths::{Exclusions, Path, best_path};
 use heap_graph::{Control, Heap, HeapError, ObjIdx, Value};
 use rustc_hash::FxHashSet;

@@ -8,8 +8,8 @@ pub mod destroyed;
 
 use crate::android::bitmaps::{Bitmap, bitmaps};
 use crate::android::destroyed::{Destroyed, destroyed};
-use crate::objects::fields::{class_named, field_int, field_ref, is_subclass_of};
-use heap_graph::{ClassIdx, Control, Heap, HeapError, ObjIdx, Value};
+use crate::objects::fields::{class_named, field_int, field_ref, instances};
+use heap_graph::{Control, Heap, HeapError, Value};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -111,18 +111,6 @@ fn device(heap: &Heap) -> Option<String> {
         .flatten()
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
-}
-
-/// The objects of all classes below one of this name.
-pub(crate) fn instances<'h>(
-    heap: &'h Heap,
-    ancestor: &'static str,
-) -> impl Iterator<Item = ObjIdx> + 'h {
-    let classes = (0..heap.classes().len() as u32).map(ClassIdx);
-    classes
-        .filter(move |c| heap.class(*c).reachable_objects > 0 && is_subclass_of(heap, *c, ancestor))
-        .flat_map(|c| heap.objects_of(c))
-        .filter(|o| heap.is_reachable(*o) && heap.class_by_object(*o).is_none())
 }
 
 /// Native memory by class. A `sun.misc.Cleaner` (or the registry's own cleaner) refers to a thunk, and the thunk to

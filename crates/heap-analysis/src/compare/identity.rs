@@ -144,6 +144,11 @@ pub(crate) fn signature<'w>(words: impl Iterator<Item = &'w str>) -> String {
     format!("{:016x}", crate::sets::object_set::hash_of(0, &bytes))
 }
 
+/// Whether one of the patterns fits a name.
+pub(crate) fn matches_any(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, name))
+}
+
 /// Does a name fit a pattern in which `*` stands for any characters?
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');

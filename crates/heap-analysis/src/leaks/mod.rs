@@ -21,7 +21,7 @@ use crate::leaks::threads::{
     local_of, static_field_of, thread_local_of, variables_of, variables_on,
 };
 use crate::objects::allocation::{AllocatedBy, allocated_by};
-use crate::objects::describe::{Address, ObjectRef, describe};
+use crate::objects::describe::{Address, ObjectRef, describe, root_kinds};
 use crate::objects::nodes::own_size;
 use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
@@ -593,17 +593,6 @@ fn held_class(heap: &Heap, nodes: ClassIdx, sample: &[ObjIdx]) -> Option<ClassId
         .filter(|(class, _)| *class != nodes)
         .max_by_key(|(class, bytes)| (*bytes, std::cmp::Reverse(*class)))?;
     (share(bytes, all) >= 0.5).then_some(class)
-}
-
-/// The kinds of the root records of an object, each once.
-pub fn root_kinds(heap: &Heap, object: ObjIdx) -> Vec<String> {
-    let mut kinds: Vec<String> = heap
-        .roots_of(object)
-        .map(|r| r.kind.name().to_owned())
-        .collect();
-    kinds.sort();
-    kinds.dedup();
-    kinds
 }
 
 /// The deepest field on the path that the application declares: the last step whose class is not

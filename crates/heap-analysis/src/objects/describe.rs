@@ -88,6 +88,17 @@ pub fn title(heap: &Heap, object: ObjIdx) -> String {
     }
 }
 
+/// The kinds of the root records of an object, each once.
+pub fn root_kinds(heap: &Heap, object: ObjIdx) -> Vec<String> {
+    let mut kinds: Vec<String> = heap
+        .roots_of(object)
+        .map(|r| r.kind.name().to_owned())
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
 /// The readable value of an object, at most [`MAX_VALUE`] characters long.
 pub fn value_of(heap: &Heap, object: ObjIdx) -> Option<String> {
     match heap.kind(object) {

@@ -19,6 +19,18 @@ pub fn is_subclass_of(heap: &Heap, class: ClassIdx, ancestor: &str) -> bool {
     lineage(heap, class).any(|c| heap.class(c).name == ancestor)
 }
 
+/// The objects of all classes below one of this name.
+pub(crate) fn instances<'h>(
+    heap: &'h Heap,
+    ancestor: &'static str,
+) -> impl Iterator<Item = ObjIdx> + 'h {
+    let classes = (0..heap.classes().len() as u32).map(ClassIdx);
+    classes
+        .filter(move |c| heap.class(*c).reachable_objects > 0 && is_subclass_of(heap, *c, ancestor))
+        .flat_map(|c| heap.objects_of(c))
+        .filter(|o| heap.is_reachable(*o) && heap.class_by_object(*o).is_none())
+}
+
 /// The class of this name, the first one in class order when several loaders have one.
 pub fn class_named(heap: &Heap, name: &str) -> Option<ClassIdx> {
     heap.classes()

@@ -1,8 +1,9 @@
 //! Everything about one object: fields, statics, elements, text, who refers to it, what dominates
 //! it, and the stack that allocated it.
 
-use crate::leaks::root_kinds;
-use crate::objects::describe::{Address, ObjectRef, describe, scalar_text, text_of, value_of};
+use crate::objects::describe::{
+    Address, ObjectRef, describe, root_kinds, scalar_text, text_of, value_of,
+};
 use crate::objects::fields::lineage;
 use crate::paths::chain::{Step, dominators_of, steps};
 use crate::tables::group::{loader_name, trace_frames};

@@ -1,7 +1,6 @@
 //! Shortest paths to many objects, merged into one tree from the roots, which shows what the paths have in common.
 
-use crate::leaks::root_kinds;
-use crate::objects::describe::{ObjectRef, describe};
+use crate::objects::describe::{ObjectRef, describe, root_kinds};
 use crate::pace::Pace;
 use crate::paths::Exclusions;
 use crate::paths::chain::field_to;

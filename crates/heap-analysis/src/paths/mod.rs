@@ -5,7 +5,7 @@ mod finder;
 pub mod merged;
 pub(crate) mod together;
 
-use crate::leaks::root_kinds;
+use crate::objects::describe::root_kinds;
 use crate::pace::Pace;
 use crate::paths::chain::{Step, step};
 use crate::sets::selection::Selection;

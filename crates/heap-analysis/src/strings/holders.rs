@@ -5,14 +5,25 @@
 use crate::sets::object_set::ObjectSet;
 use crate::sets::part::Part;
 use crate::sets::scope::Scope;
-use crate::strings::Holder;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, Slot};
-use hprof::{BasicType, IdSize, ObjectId, read_id};
+use hprof::{BasicType, Bytes, IdSize, ObjectId, read_id};
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+/// A field that holds copies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// `Class.field`; the class alone for array elements.
+    pub field: String,
+    /// Number of references to the copies.
+    pub count: u64,
+    /// Bytes that the copies in this field waste; a copy that two fields hold counts for both.
+    pub bytes: Bytes,
+}
 
 /// The objects whose holders are counted.
 pub(crate) struct Wanted {

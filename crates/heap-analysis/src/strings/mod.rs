@@ -13,6 +13,7 @@ use crate::objects::fields::{class_named, field_ref};
 use crate::sets::object_set::{Both, ObjectSet, content_hash, unzip};
 use crate::sets::part::{Only, Part};
 use crate::sets::scope::Scope;
+pub use crate::strings::holders::Holder;
 use crate::strings::holders::{Question, Wanted, holders};
 use crate::strings::pattern::Matcher;
 use crate::strings::texts::{HashPass, NO_ARRAY, StringPass, StringShape, Text, matching};
@@ -64,17 +65,6 @@ pub struct FoundStrings {
     pub matches: u64,
     /// Number of strings that were examined.
     pub strings: u64,
-}
-
-/// A field that holds copies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Holder {
-    /// `Class.field`; the class alone for array elements.
-    pub field: String,
-    /// Number of references to the copies.
-    pub count: u64,
-    /// Bytes that the copies in this field waste; a copy that two fields hold counts for both.
-    pub bytes: Bytes,
 }
 
 /// Strings with the same text.

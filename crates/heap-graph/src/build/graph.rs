@@ -1,42 +1,23 @@
 //! Phases 3 to 6 in the narrowest width that fits.
 
 use super::cell::{Cell, Wide};
-use super::classes::ClassTable;
 use super::conservative::{Edges, Locals};
 use super::dominators::{ClassEdges, immediate_dominators};
 use super::facts::ObjectFacts;
+use super::job::Job;
 use super::output::{self, Sizes};
+use super::reached::Reached;
 use super::references::{ReferencePass, Shared};
-use super::retained::Reached;
-use super::roots::Roots;
 use super::tape::Tape;
 use super::units::{Input, run_pass};
-use super::{Mapped, Objects, dfs, retained};
-use crate::bits::Bits;
-use crate::idmap::IdMap;
+use super::{dfs, retained};
+use crate::HeapError;
 use crate::index::IndexWriter;
 use crate::model::LayoutModel;
 use crate::parallel;
-use crate::raw::{BigVec, Budget, SharedRows, SharedSlice, trim};
-use crate::{Control, HeapError, Options};
+use crate::raw::{BigVec, SharedRows, SharedSlice, trim};
 use hprof::Diagnostics;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The input of the graph.
-pub(crate) struct Job<'a> {
-    pub(crate) mapped: &'a Mapped<'a>,
-    pub(crate) path: &'a Path,
-    pub(crate) objects: &'a Objects,
-    pub(crate) table: &'a ClassTable,
-    pub(crate) map: &'a IdMap<'a>,
-    pub(crate) roots: &'a Roots,
-    pub(crate) options: &'a Options,
-    pub(crate) budget: &'a Budget,
-    pub(crate) control: &'a Control<'a>,
-    /// The objects that are classes.
-    pub(crate) class_objects: &'a Bits,
-}
 
 /// The references of all objects.
 struct Rows<'b, C: Cell> {
@@ -296,7 +277,9 @@ impl Job<'_> {
     fn class_nodes(&self) -> (Vec<u64>, Vec<u32>) {
         let mut objects = Vec::new();
         let ordinal = self.table.classes.iter().map(|class| {
-            match super::rank(self.map, class.id)
+            match self
+                .map
+                .find(class.id)
                 .filter(|o| class.dumped && !self.roots.set.contains(o.0))
             {
                 Some(object) => {

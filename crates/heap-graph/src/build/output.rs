@@ -2,7 +2,7 @@
 
 use super::classes::ClassTable;
 use super::facts::{LARGE, ObjectFacts};
-use super::graph::Job;
+use super::job::Job;
 use crate::HeapError;
 use crate::bits::Bits;
 use crate::idmap::IdMap;

@@ -1,7 +1,7 @@
 //! Turns root records into root objects, by the rules of the chosen model.
 
 use super::classes::ClassTable;
-use super::{Mapped, Objects, rank};
+use super::mapped::{Mapped, Objects};
 use crate::bits::Bits;
 use crate::idmap::IdMap;
 use crate::{LayoutModel, ObjIdx, RootInfo};
@@ -66,17 +66,17 @@ impl Roots {
             .iter()
             .filter(|r| r.root.kind == HeapTag::RootThreadObject)
         {
-            if let Some(object) = rank(map, raw.root.object) {
+            if let Some(object) = map.find(raw.root.object) {
                 roots.threads.entry(raw.root.thread.0).or_insert(object);
             }
         }
         for (serial, (object, _)) in &mapped.symbols.started {
-            if let Some(object) = rank(map, *object) {
+            if let Some(object) = map.find(*object) {
                 roots.threads.entry(serial.0).or_insert(object);
             }
         }
         for raw in &objects.tallies.roots {
-            let Some(object) = rank(map, raw.root.object) else {
+            let Some(object) = map.find(raw.root.object) else {
                 roots.dangling += 1;
                 continue;
             };
@@ -173,7 +173,7 @@ impl Roots {
             .iter()
             .filter(|c| c.dumped && c.loader.is_null() && !c.name.ends_with("[]"))
         {
-            if let Some(object) = rank(map, class.id)
+            if let Some(object) = map.find(class.id)
                 && !self.set.contains(object.0)
             {
                 self.add(object);

@@ -1,9 +1,10 @@
 //! Threads, stacks and Android's heaps.
 
 use super::classes::ClassTable;
+use super::mapped::{Mapped, Objects};
 use super::roots::Roots;
-use super::{Detail, Mapped, Objects, rank};
 use crate::idmap::IdMap;
+use crate::index::Detail;
 use crate::model::{FrameInfo, Summary, ThreadInfo};
 use hprof::{
     BasicType, Bytes, DamageKind, Diagnostic, Diagnostics, FileOffset, HeapTag, HeapVisitor,
@@ -74,7 +75,7 @@ fn threads(mapped: &Mapped<'_>, objects: &Objects, map: &IdMap<'_>, detail: &mut
                 raw.root.frame
             });
             detail.threads.push(ThreadInfo {
-                object: rank(map, raw.root.object),
+                object: map.find(raw.root.object),
                 serial: raw.root.thread,
                 trace,
                 unrooted: false,
@@ -84,7 +85,7 @@ fn threads(mapped: &Mapped<'_>, objects: &Objects, map: &IdMap<'_>, detail: &mut
     for (serial, (object, trace)) in &mapped.symbols.started {
         if seen.insert(serial.0) {
             detail.threads.push(ThreadInfo {
-                object: rank(map, *object),
+                object: map.find(*object),
                 serial: *serial,
                 trace: *trace,
                 unrooted: false,
@@ -177,7 +178,9 @@ pub(crate) fn find_virtual_threads(
     let rooted: FxHashMap<_, _> = traces.collect();
     let ids = mapped.map.header.id_size;
     for (id, at) in found {
-        let Some(object) = rank(map, hprof::ObjectId(*id)).filter(|o| !rooted.contains_key(o))
+        let Some(object) = map
+            .find(hprof::ObjectId(*id))
+            .filter(|o| !rooted.contains_key(o))
         else {
             continue;
         };
@@ -194,7 +197,7 @@ pub(crate) fn find_virtual_threads(
         let carrier = carrier.map(|bytes| hprof::read_id(bytes, ids));
         let carrier = carrier.filter(|id| !id.is_null());
         summary.parked_virtual_threads += u64::from(carrier.is_none());
-        let trace = carrier.and_then(|id| rooted.get(&rank(map, id)?));
+        let trace = carrier.and_then(|id| rooted.get(&map.find(id)?));
         detail.threads.push(ThreadInfo {
             object: Some(object),
             serial: Serial(0),

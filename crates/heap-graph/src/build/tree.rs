@@ -1,14 +1,17 @@
 //! The dominator tree in pre-order: every object has a place (an index), followed by the objects that it dominates.
 
 use super::cell::Cell;
-use super::graph::Job;
+use super::job::Job;
 use super::output::Sizes;
-use super::retained::{AHEAD, Reached};
+use super::reached::Reached;
 use super::tape::Tape;
 use crate::HeapError;
 use crate::parallel;
 use crate::raw::{BigVec, SharedSlice, prefetch, trim};
 use std::sync::Mutex;
+
+/// How many elements before its use a place is fetched into the cache.
+pub(crate) const AHEAD: usize = 16;
 
 /// The entry at a place, before the sweep: an object, and its class and size (see [`kind`]).
 pub(crate) type Placed<R> = [R; 2];

@@ -14,7 +14,7 @@
 //! complete; one of another version or of another dump is made again. The checksum of a section is
 //! verified when the section is first read.
 
-use super::Identity;
+use super::identity::Identity;
 use crate::packed::ColumnPlace;
 use crate::raw::view;
 use hprof::source::{GuardedMap, Health};

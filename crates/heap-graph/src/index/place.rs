@@ -2,7 +2,8 @@
 //! belongs to this user and can be written by no one else is read: who can write an index can
 //! choose the answers.
 
-use super::{Identity, IndexFile};
+use super::format::IndexFile;
+use super::identity::Identity;
 use crate::{HeapError, LayoutModel, Options, Strength};
 use std::fs::{self, File, Metadata};
 use std::io;

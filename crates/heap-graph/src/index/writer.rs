@@ -1,7 +1,8 @@
 //! Writes an index, section by section.
 
-use super::format::{ALIGN, Entry, IndexFile, MAGIC, VERSION, head_checksum};
-use super::{Identity, IndexPlace, Tag};
+use super::format::{ALIGN, Entry, IndexFile, MAGIC, Tag, VERSION, head_checksum};
+use super::identity::Identity;
+use super::place::IndexPlace;
 use crate::options::is_full_disk;
 use crate::raw::{Budget, bytes_of};
 use hprof::source::GuardedMap;

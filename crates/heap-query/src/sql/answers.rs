@@ -7,7 +7,6 @@ use super::table::{Operand, Scan, Type, columns};
 use super::tables::{class_name, id_cell, object, size};
 use crate::cell::Cell;
 use crate::error::{QueryError, bad_pattern};
-use crate::session::resolve;
 use crate::shared::Env;
 use heap_analysis::collections::stats::{CollectionOptions, collections};
 use heap_analysis::leaks::LeakOptions;
@@ -256,7 +255,7 @@ fn given_set(
     if spec.needs_referrers() {
         referrers(env)?;
     }
-    let resolved = resolve(env, &spec)?;
+    let resolved = env.resolve(&spec)?;
     let found = env.stop.within(
         |control| match members(&env.heap, &resolved, all, control) {
             Err(SetError::Heap(error)) => Err(error),

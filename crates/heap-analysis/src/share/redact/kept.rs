@@ -1,7 +1,9 @@
 //! The strings and arrays that `keep` leaves readable.
 
 use super::places::{Places, nearest};
-use super::{Redactor, Shape, fits, walk_all};
+use super::redactor::Redactor;
+use super::shapes::{Shape, walk_all};
+use crate::compare::identity::matches_any;
 use hprof::{
     BasicType, FileOffset, HeaderError, HeapVisitor, IdSize, Instance, PrimitiveArray,
     hides_sub_record, map_file,
@@ -67,7 +69,7 @@ impl Redactor {
         data: &[u8],
         shapes: &FxHashMap<u64, Shape>,
     ) -> Result<FxHashSet<u64>, HeaderError> {
-        let is_kept = |_, shape: &Shape| fits(&self.keep, &shape.name);
+        let is_kept = |_, shape: &Shape| matches_any(&self.keep, &shape.name);
         let of_class = nearest(shapes, self.ids, is_kept);
         let is_reference = |_, kind| (kind == BasicType::Object).then_some(false);
         let of_shape = |shape: &Shape| shape.places(self.ids, is_reference);

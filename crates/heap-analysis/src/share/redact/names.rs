@@ -1,7 +1,9 @@
 //! New names for application classes, their fields and methods; with a map in the format of ProGuard and R8, which
 //! `--mapping` reads.
 
-use super::{Shape, Texts, fits};
+use super::shapes::Shape;
+use super::texts::Texts;
+use crate::compare::identity::matches_any;
 use hprof::{BasicType, ObjectId, readable_class_name};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ impl ClassNames<'_> {
     fn rename(&mut self, name: &str) -> String {
         let base = name.trim_end_matches("[]");
         let primitive = BasicType::ALL.iter().any(|k| k.name() == base);
-        if primitive || fits(self.except, base) {
+        if primitive || matches_any(self.except, base) {
             return name.to_owned();
         }
         let dims = &name[base.len()..];
@@ -135,7 +137,7 @@ impl Names {
         };
         let is_public = |class: u64| {
             let name = shapes.get(&class).map_or("", |s| s.name.as_str());
-            name.is_empty() || fits(except, name.trim_end_matches("[]"))
+            name.is_empty() || matches_any(except, name.trim_end_matches("[]"))
         };
         let mut names = Names::default();
         // Names that a class of the platform uses stay: the text is shared.

@@ -3,7 +3,7 @@
 //! A chain of superclasses may be as long as a dump has classes, so each class stores only the fields that it
 //! declares, and the nearest superclass that has such fields.
 
-use super::Shape;
+use super::shapes::Shape;
 use hprof::{BasicType, IdSize};
 use rustc_hash::FxHashMap;
 
@@ -13,6 +13,26 @@ pub(super) struct FieldPlace {
     pub(super) offset: usize,
     pub(super) kind: BasicType,
     pub(super) hash: bool,
+}
+
+impl Shape {
+    /// The offsets of those fields for which `pick` returns a value: whether the field is the hash of a string.
+    pub(super) fn places(
+        &self,
+        ids: IdSize,
+        pick: impl Fn(u64, BasicType) -> Option<bool>,
+    ) -> Vec<FieldPlace> {
+        let (mut places, mut offset) = (Vec::new(), 0);
+        for (name, kind) in &self.fields {
+            places.extend(pick(*name, *kind).map(|hash| FieldPlace {
+                offset,
+                kind: *kind,
+                hash,
+            }));
+            offset += kind.size(ids.bytes());
+        }
+        places
+    }
 }
 
 /// A class, and the size of the fields that precede those it declares.

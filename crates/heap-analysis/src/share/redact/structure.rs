@@ -3,7 +3,8 @@
 //! not a reference, and is not copied.
 
 use super::places::{FieldPlace, Places};
-use super::{ClassPass, Shape, walk_all};
+use super::shapes::{ClassPass, Shape, walk_all};
+use super::texts::Texts;
 use hprof::{
     BasicType, ClassDump, FileOffset, HeaderError, HeapVisitor, IdSize, Instance, ObjectArray,
     ObjectId, PrimitiveArray, Root, SubRecord, encode_sub_record,
@@ -92,7 +93,7 @@ impl Structure {
 
     /// Reads all of a dump.
     pub(super) fn read(data: &[u8]) -> Result<Structure, HeaderError> {
-        let (texts, ids) = super::Texts::read(data)?;
+        let (texts, ids) = Texts::read(data)?;
         let mut pass = ClassPass::default();
         walk_all(data, &mut pass)?;
         for (class, _) in &texts.loaded {

@@ -1,6 +1,7 @@
 //! Checks whether a redacted dump still contains parts of the original.
 
-use super::Redactor;
+use super::redactor::Redactor;
+use super::shapes::walk_all;
 use super::structure::{Strays, Structure};
 use hprof::{
     ClassDump, Edit, FileOffset, HeaderError, HeapVisitor, Instance, ObjectArray, ObjectId,
@@ -184,7 +185,7 @@ pub fn verify(
         redactor: Some(redactor),
         ..Original::default()
     };
-    super::walk_all(original, &mut before)?;
+    walk_all(original, &mut before)?;
     let filter = Filter::new(&before.windows);
     let mut after = Redacted {
         redactor,
@@ -202,10 +203,10 @@ pub fn verify(
             filter.count(bytes, &mut remains);
         }
     }
-    super::walk_all(redacted, &mut after)?;
+    walk_all(redacted, &mut after)?;
     let structure = Structure::read(redacted)?;
     let mut strays = Strays::new(&structure);
-    super::walk_all(redacted, &mut strays)?;
+    walk_all(redacted, &mut strays)?;
     let mut found = after.found;
     found.strays = strays.found;
     found.differences =
@@ -238,7 +239,7 @@ fn forget_what_stays(
         }
     })?;
     stays.slide = Slide::default();
-    super::walk_all(original, &mut stays)
+    walk_all(original, &mut stays)
 }
 
 /// Reads the parts of the original that stay readable.
