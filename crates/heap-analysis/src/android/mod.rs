@@ -9,6 +9,7 @@ pub mod destroyed;
 use crate::android::bitmaps::{Bitmap, bitmaps};
 use crate::android::destroyed::{Destroyed, destroyed};
 use crate::objects::fields::{class_named, field_int, field_ref, instances};
+use crate::tables::ranking::cut;
 use heap_graph::{Control, Heap, HeapError, Value};
 use hprof::Bytes;
 use rustc_hash::FxHashMap;
@@ -77,9 +78,7 @@ pub fn android(
     let (native, native_bytes) = native(heap);
     let found = bitmaps(heap);
     let mut bitmaps = found.rows;
-    let keep = top.unwrap_or(usize::MAX).min(bitmaps.len());
-    let omitted_bitmaps = (bitmaps.len() - keep) as u64;
-    bitmaps.truncate(keep);
+    let omitted_bitmaps = cut(&mut bitmaps, top);
     Ok(Android {
         sdk: static_int(heap, "android.os.Build$VERSION", "SDK_INT"),
         device: device(heap),

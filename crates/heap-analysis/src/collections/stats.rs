@@ -19,6 +19,7 @@ use crate::objects::fields::{elements, field_int};
 use crate::sets::object_set::{ObjectSet, chained};
 use crate::sets::scope::Scope;
 use crate::strings::holders::element_ids;
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -581,9 +582,7 @@ fn sorted(mut rows: Vec<CollectionRow>, top: Option<usize>) -> Collections {
         rows: Vec::new(),
         omitted_rows: 0,
     };
-    let keep = top.unwrap_or(usize::MAX).min(rows.len());
-    answer.omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
+    answer.omitted_rows = cut(&mut rows, top);
     answer.rows = rows;
     answer
 }

@@ -11,7 +11,7 @@ pub use crate::compare::places::Change;
 use crate::compare::places::{Place, places};
 use crate::leaks::is_plumbing;
 use crate::pace::Pace;
-use crate::tables::ranking::is_zero;
+use crate::tables::ranking::{cut, is_zero};
 use heap_graph::{Control, Heap, HeapError};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -105,13 +105,6 @@ pub struct Diff {
     pub omitted_gone: u64,
 }
 
-/// Shortens a list; returns the number of entries that are left out.
-fn cut<T>(list: &mut Vec<T>, keep: usize) -> u64 {
-    let omitted = list.len().saturating_sub(keep);
-    list.truncate(keep);
-    omitted as u64
-}
-
 /// Compares dumps of one program, in the order of time.
 ///
 /// # Errors
@@ -129,7 +122,6 @@ pub fn diff(
         objects: heap.summary().reachable_objects,
         shallow: heap.summary().reachable_shallow,
     });
-    let keep = options.top.unwrap_or(usize::MAX);
     let objects = heaps.iter().map(|heap| heap.len()).sum();
     let mut pace = Pace::new(control, "differences", objects);
     let top = top(&heaps, &mut pace)?;
@@ -143,7 +135,7 @@ pub fn diff(
         list.sort_by(|a, b| {
             (Reverse(a.growth().abs()), &a.label).cmp(&(Reverse(b.growth().abs()), &b.label))
         });
-        let omitted = cut(&mut list, keep);
+        let omitted = cut(&mut list, options.top);
         (list, omitted)
     };
     let ((new, omitted_new), (gone, omitted_gone)) = (only(true), only(false));
@@ -156,11 +148,11 @@ pub fn diff(
     });
     let mut changes = |sign: i64| -> Result<(Vec<Change>, u64), HeapError> {
         let mut moved: Vec<&Place> = moved.iter().filter(|p| p.growth() * sign > 0).collect();
-        let omitted = cut(&mut moved, keep);
+        let omitted = cut(&mut moved, options.top);
         let moved = moved.into_iter().map(|p| p.change(&heaps, &mut pace));
         Ok((moved.collect::<Result<_, _>>()?, omitted))
     };
-    let (classes, omitted_classes) = classes(&heaps, keep);
+    let (classes, omitted_classes) = classes(&heaps, options.top);
     let ((grown, omitted_grown), (shrunk, omitted_shrunk)) = (changes(1)?, changes(-1)?);
     Ok(Diff {
         dumps: facts.collect(),
@@ -193,7 +185,7 @@ fn are_related(a: &Heap, b: &Heap) -> bool {
     alike(false).or_else(|| alike(true)).unwrap_or(true)
 }
 
-fn classes(heaps: &[&Heap], keep: usize) -> (Vec<ClassChange>, u64) {
+fn classes(heaps: &[&Heap], top: Option<usize>) -> (Vec<ClassChange>, u64) {
     let mut rows: FxHashMap<String, ClassChange> = FxHashMap::default();
     for (n, heap) in heaps.iter().enumerate() {
         for info in heap.classes() {
@@ -224,6 +216,6 @@ fn classes(heaps: &[&Heap], keep: usize) -> (Vec<ClassChange>, u64) {
         let key = |r: &ClassChange| (size(&r.retained), size(&r.shallow));
         (key(a), &a.class).cmp(&(key(b), &b.class))
     });
-    let omitted = cut(&mut rows, keep);
+    let omitted = cut(&mut rows, top);
     (rows, omitted)
 }

@@ -7,7 +7,7 @@ use crate::tables::group::{
     ClassGroups, GroupBy, GroupKey, class_key, owner_class, retained_by_group, trace_frames,
 };
 use crate::tables::histogram::{Histogram, HistogramOptions, HistogramRow, SortBy, Total, page_of};
-use crate::tables::ranking::is_zero;
+use crate::tables::ranking::{cut, is_zero};
 use heap_graph::{ClassIdx, Columns, Dominator, Heap, ObjIdx, ObjectView, Value};
 use hprof::{Bytes, Serial};
 use regex::Regex;
@@ -420,9 +420,7 @@ impl ImmediateDominators {
     /// Only the first rows, or all of them.
     #[must_use]
     pub fn first(mut self, top: Option<usize>) -> ImmediateDominators {
-        let keep = top.unwrap_or(usize::MAX).min(self.rows.len());
-        self.omitted_rows += (self.rows.len() - keep) as u64;
-        self.rows.truncate(keep);
+        self.omitted_rows += cut(&mut self.rows, top);
         self
     }
 }

@@ -17,6 +17,7 @@ pub use crate::strings::holders::Holder;
 use crate::strings::holders::{Question, Wanted, holders};
 use crate::strings::pattern::Matcher;
 use crate::strings::texts::{HashPass, NO_ARRAY, StringPass, StringShape, Text, matching};
+use crate::tables::ranking::cut;
 use heap_graph::{Control, Heap, HeapError, ObjIdx, ObjectKind};
 use hprof::{BasicType, Bytes};
 use regex::Regex;
@@ -336,8 +337,8 @@ pub(crate) fn owned_bytes<'a>(heap: &'a Heap, list: &'a [Text]) -> impl Iterator
 
 /// Equal strings of one part after the other: all strings with the same text are in the same part.
 pub(crate) struct Groups {
-    /// The most rows.
-    top: usize,
+    /// The most rows; `None` for all.
+    top: Option<usize>,
     strings: u64,
     distinct: u64,
     bytes: u64,
@@ -351,7 +352,7 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn new(top: Option<usize>) -> Groups {
         Groups {
-            top: top.unwrap_or(usize::MAX),
+            top,
             strings: 0,
             distinct: 0,
             bytes: 0,
@@ -397,9 +398,7 @@ impl Groups {
     fn keep_largest(&mut self) {
         let rows = &mut self.rows;
         rows.sort_unstable_by_key(|c| (Reverse(c.bytes - c.one), Reverse(c.count), c.first));
-        let keep = self.top.min(rows.len());
-        self.omitted_rows += (rows.len() - keep) as u64;
-        rows.truncate(keep);
+        self.omitted_rows += cut(rows, self.top);
         rows.shrink_to_fit();
     }
 

@@ -2,7 +2,7 @@
 
 use crate::objects::describe::{ObjectRef, describe};
 use crate::tables::group::{ClassGroups, GroupBy, GroupKey};
-use crate::tables::ranking::{largest, share};
+use crate::tables::ranking::{cut, largest, share};
 use heap_graph::{ClassIdx, Dominator, Heap, ObjIdx, Sums};
 use hprof::Bytes;
 use serde::Serialize;
@@ -162,9 +162,7 @@ pub fn by_group(heap: &Heap, by: GroupBy, top: Option<usize>) -> DominatorGroups
         })
         .collect();
     rows.sort_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.key.cmp(&b.key)));
-    let keep = top.unwrap_or(usize::MAX).min(rows.len());
-    let omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
+    let omitted_rows = cut(&mut rows, top);
     DominatorGroups {
         by,
         total,

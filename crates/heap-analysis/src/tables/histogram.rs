@@ -5,7 +5,7 @@ use crate::objects::fields::lineage;
 use crate::tables::group::{
     ClassGroups, GroupBy, GroupKey, owner_class, retained_by_group, trace_frames,
 };
-use crate::tables::ranking::is_zero;
+use crate::tables::ranking::{cut, is_zero};
 use heap_graph::{ClassIdx, Heap, HeapError, LayoutModel, ObjIdx, QuickHistogram};
 use hprof::{Bytes, ObjectId, Serial};
 use regex::Regex;
@@ -172,9 +172,7 @@ fn finish(
     });
     let skipped_rows = options.skip.min(rows.len());
     rows.drain(..skipped_rows);
-    let keep = options.top.unwrap_or(usize::MAX).min(rows.len());
-    let omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
+    let omitted_rows = cut(&mut rows, options.top);
     Histogram {
         by: options.by,
         all_objects: options.all,

@@ -4,6 +4,7 @@
 use crate::objects::describe::Address;
 use crate::tables::group::{GroupBy, GroupKey, loader_name};
 use crate::tables::histogram::{HistogramOptions, HistogramRow, histogram};
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Heap, HeapError};
 use hprof::{Bytes, ObjectId};
 use rustc_hash::FxHashMap;
@@ -100,11 +101,9 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
         let sizes = row.map(|r| (r.retained, r.shallow));
         (std::cmp::Reverse(sizes.unwrap_or_default()), *id)
     });
-    let most = top.unwrap_or(usize::MAX);
-    let omitted_loaders = found.len().saturating_sub(most) as u64;
+    let omitted_loaders = cut(&mut found, top);
     let loaders = found
         .into_iter()
-        .take(most)
         .map(|(id, classes, row)| {
             let object = heap.find(id);
             Loader {
@@ -141,7 +140,7 @@ pub fn loaders(heap: &Heap, top: Option<usize>) -> Result<Loaders, HeapError> {
         .collect();
     duplicates.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.class.cmp(&b.class)));
     let duplicate_names = duplicates.len() as u64;
-    duplicates.truncate(most);
+    cut(&mut duplicates, top);
     Ok(Loaders {
         loaders,
         omitted_loaders,

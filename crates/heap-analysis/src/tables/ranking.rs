@@ -67,6 +67,13 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
+/// Cuts a sorted table to its first `top` rows, or keeps all without a number; returns how many are left out.
+pub(crate) fn cut<T>(rows: &mut Vec<T>, top: Option<usize>) -> u64 {
+    let omitted = rows.len().saturating_sub(top.unwrap_or(usize::MAX));
+    rows.truncate(rows.len() - omitted);
+    omitted as u64
+}
+
 /// Whether a count is 0, and so absent from an answer.
 pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0

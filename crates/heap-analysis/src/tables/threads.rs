@@ -4,7 +4,7 @@
 use crate::objects::describe::{Address, ObjectRef, describe, thread_name};
 use crate::objects::fields::{field_int, field_ref, is_subclass_of};
 use crate::tables::group::frame_text;
-use crate::tables::ranking::largest;
+use crate::tables::ranking::{cut, largest};
 use crate::tables::thread_locals::{ThreadLocal, thread_locals};
 use heap_graph::{Dominator, Heap, ObjIdx, RootInfo, ThreadInfo};
 use hprof::{Bytes, Serial};
@@ -137,20 +137,16 @@ pub fn threads(heap: &Heap, options: &ThreadOptions) -> Threads {
     }
     let retained = |info: &ThreadInfo| info.object.map_or(Bytes(0), |o| heap.retained(o));
     platform.sort_by_key(|info| (std::cmp::Reverse(retained(info)), info.object, info.serial));
-    let keep = options.top.unwrap_or(usize::MAX).min(platform.len());
-    let omitted = (platform.len() - keep) as u64;
+    let omitted = cut(&mut platform, options.top);
     let none = Vec::new();
     let objects = heap.threads().iter().filter_map(|t| t.object);
     let objects = objects.filter(|_| options.thread_locals.is_some());
     let mut variables = thread_locals(heap, objects);
-    let keep_variables = options.thread_locals.unwrap_or(0);
-    let thread_locals_omitted = variables.len().saturating_sub(keep_variables) as u64;
-    variables.truncate(keep_variables);
+    let thread_locals_omitted = cut(&mut variables, options.thread_locals.or(Some(0)));
     let (virtual_groups, virtual_groups_omitted) = virtual_groups(heap, groups, options.top);
     Threads {
         threads: platform
             .into_iter()
-            .take(keep)
             .map(|info| {
                 let mine = locals.get(&info.serial).unwrap_or(&none);
                 thread(heap, info, mine, options.locals)
@@ -282,14 +278,14 @@ fn virtual_groups(
             .cmp(&(size_a, a.len()))
             .then_with(|| stack_a.cmp(stack_b))
     });
-    let most = top.unwrap_or(usize::MAX);
-    let omitted = found.len().saturating_sub(most) as u64;
-    let kept = found.into_iter().take(most);
-    let groups = kept.map(|(retained, stack, objects)| VirtualGroup {
-        threads: objects.len() as u64,
-        retained,
-        stack,
-        largest: some(heap, objects, 5).0,
-    });
+    let omitted = cut(&mut found, top);
+    let groups = found
+        .into_iter()
+        .map(|(retained, stack, objects)| VirtualGroup {
+            threads: objects.len() as u64,
+            retained,
+            stack,
+            largest: some(heap, objects, 5).0,
+        });
     (groups.collect(), omitted)
 }

@@ -2,6 +2,7 @@
 
 use crate::tables::group::class_key;
 use crate::tables::histogram::{HistogramRow, Total};
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Heap};
 use hprof::Bytes;
 use serde::Serialize;
@@ -44,9 +45,7 @@ pub fn unreachable(heap: &Heap, top: Option<usize>) -> Unreachable {
         objects: rows.iter().map(|r| r.objects).sum(),
         shallow: Bytes(rows.iter().map(|r| r.shallow.0).sum()),
     };
-    let keep = top.unwrap_or(usize::MAX).min(rows.len());
-    let omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
+    let omitted_rows = cut(&mut rows, top);
     Unreachable {
         share: crate::tables::ranking::share(total.shallow.0, heap.summary().shallow.0),
         is_damaged: heap.summary().diagnostics.any_damage(),

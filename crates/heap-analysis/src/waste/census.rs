@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::references::{RawReference, RawWeakEntry};
 use crate::objects::fields::lineage;
 use crate::sets::scope::Scope;
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx, Slot};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -277,9 +278,7 @@ impl Sum {
         let total = rows
             .iter()
             .fold((0, 0), |sum, r| (sum.0 + r.instances, sum.1 + r.wasted.0));
-        let keep = top.unwrap_or(usize::MAX).min(rows.len());
-        let omitted = (rows.len() - keep) as u64;
-        rows.truncate(keep);
+        let omitted = cut(&mut rows, top);
         (rows, total, omitted)
     }
 }

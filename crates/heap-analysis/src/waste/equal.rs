@@ -7,6 +7,7 @@ use crate::sets::object_set::{ObjectSet, chained, content_hash};
 use crate::sets::scope::Scope;
 use crate::strings::owned_bytes;
 use crate::strings::texts::Text;
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Columns, ContentVisitor, Heap, ObjIdx};
 use hprof::{BasicType, Bytes};
 use serde::Serialize;
@@ -329,8 +330,7 @@ pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summe
         copies.extend(group[1..].iter().map(|(_, o)| (*o, 0, one)));
     }
     found.sort_unstable_by_key(|f| (Reverse(f.0), Reverse(f.1), f.3));
-    let keep = top.unwrap_or(usize::MAX).min(found.len());
-    answer.omitted_rows = (found.len() - keep) as u64;
+    answer.omitted_rows = cut(&mut found, top);
     let row = |(wasted, count, one, first): (u64, u64, u64, ObjIdx)| EqualRow {
         class: heap.class(heap.class_of(first)).name.clone(),
         count,
@@ -339,7 +339,7 @@ pub(super) fn groups(heap: &Heap, mut list: Hashed, top: Option<usize>) -> Summe
         example: Address(heap.id(first)),
         value: crate::objects::describe::value_of(heap, first),
     };
-    answer.rows = found.into_iter().take(keep).map(row).collect();
+    answer.rows = found.into_iter().map(row).collect();
     Summed { answer, copies }
 }
 

@@ -3,6 +3,7 @@
 use crate::objects::describe::Address;
 use crate::objects::fields::{class_named, field_int, static_ref};
 use crate::sets::object_set::Place;
+use crate::tables::ranking::cut;
 use heap_graph::{Heap, ObjIdx, Slot};
 use hprof::{BasicType, Bytes, IdSize, ObjectId};
 use serde::Serialize;
@@ -142,10 +143,9 @@ pub(super) fn sum(heap: &Heap, list: &[RawBuffer], top: Option<usize>) -> Native
         owners.push(buffer);
     }
     owners.sort_by_key(|b| (Reverse(b.capacity), b.object));
-    let keep = top.unwrap_or(usize::MAX).min(owners.len());
-    answer.omitted_buffers = (owners.len() - keep) as u64;
-    let shown = owners.into_iter().take(keep);
-    answer.buffers = shown
+    answer.omitted_buffers = cut(&mut owners, top);
+    answer.buffers = owners
+        .into_iter()
         .map(|b| Buffer {
             object: Address(heap.id(b.object)),
             class: heap.class(heap.class_of(b.object)).name.clone(),

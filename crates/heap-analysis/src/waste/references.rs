@@ -7,6 +7,7 @@ use crate::objects::fields::{class_named, static_ref};
 use crate::pace::Pace;
 use crate::paths::together::Above;
 use crate::sets::object_set::Place;
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Control, Dominator, Heap, HeapError, ObjIdx, RefStrength, Slot, Via};
 use hprof::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -157,9 +158,7 @@ pub(super) fn sum(
         let key = |r: &ReferenceRow| (Reverse(r.references), number(r.strength));
         (key(a), &a.class, a.only).cmp(&(key(b), &b.class, b.only))
     });
-    let keep = top.unwrap_or(usize::MAX).min(rows.len());
-    answer.omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
+    answer.omitted_rows = cut(&mut rows, top);
     answer.rows = rows;
     Ok(answer)
 }
@@ -336,9 +335,7 @@ pub(super) fn weak_maps(
     });
     let mut rows: Vec<WeakMapRow> = summed.collect();
     rows.sort_by_key(|r| (Reverse(r.retained), r.example));
-    let keep = top.unwrap_or(usize::MAX).min(rows.len());
-    answer.omitted_rows = (rows.len() - keep) as u64;
-    rows.truncate(keep);
+    answer.omitted_rows = cut(&mut rows, top);
     answer.rows = rows;
     Ok(answer)
 }

@@ -3,6 +3,7 @@
 use crate::collections::stats::FullCollection;
 use crate::objects::describe::{Address, value_of};
 use crate::tables::group::trace_frames;
+use crate::tables::ranking::cut;
 use heap_graph::{ClassIdx, Heap, ObjIdx};
 use hprof::{Bytes, Serial};
 use rustc_hash::FxHashMap;
@@ -115,7 +116,7 @@ impl Sites {
         sums.sort_unstable_by_key(|((kind, class, field, trace), sum)| {
             (Reverse(sum.wasted), *kind, class.0, *field, trace.0)
         });
-        sums.truncate(top.unwrap_or(usize::MAX));
+        cut(&mut sums, top);
         type Key = (&'static str, ClassIdx, u32, Serial);
         let row = |((kind, class, field, trace), sum): (Key, Sum)| WasteSite {
             kind,

@@ -16,6 +16,7 @@ use crate::objects::fields::field_ref;
 use crate::sets::object_set::Place;
 use crate::sets::scope::Scope;
 use crate::share::redact::{has_letters, is_like_token};
+use crate::tables::ranking::cut;
 use heap_graph::{
     ClassIdx, Columns, ContentVisitor, Control, Heap, HeapError, ObjIdx, ObjectView, string_text,
 };
@@ -248,9 +249,7 @@ fn answer(heap: &Heap, hits: Hits, searched: u64, options: &SecretOptions) -> Se
     for secret in &found {
         *by_rule.entry(secret.rule.clone()).or_default() += 1;
     }
-    let keep = options.top.unwrap_or(usize::MAX).min(found.len());
-    let omitted = (found.len() - keep) as u64;
-    found.truncate(keep);
+    let omitted = cut(&mut found, options.top);
     Secrets {
         searched,
         rules: by_rule,
