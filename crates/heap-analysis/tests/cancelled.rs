@@ -80,7 +80,6 @@ fn what_follows_references_ends_when_it_is_cancelled() {
     let options = LeakOptions {
         threshold: 50.0,
         deep: true,
-        ..LeakOptions::default()
     };
     let found = check("suspects", |c| find(&heap, &options, c));
     assert_eq!(found.suspects.len(), 1);

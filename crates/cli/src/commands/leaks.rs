@@ -30,7 +30,6 @@ impl Args {
         let options = LeakOptions {
             threshold: self.threshold,
             deep: self.deep,
-            ..LeakOptions::default()
         };
         let found = session.with_control(|c| find(&heap, &options, c))?;
         let provenance = Provenance::of(heap.summary());

@@ -99,7 +99,6 @@ impl Args {
         let options = DossierOptions {
             rows: limit(Some(self.limit), false, 100).unwrap_or(usize::MAX),
             properties: self.properties,
-            ..DossierOptions::default()
         };
         let answer = session.with_control(|c| dossier(&heap, &options, c))?;
         let provenance = Provenance::of(heap.summary());

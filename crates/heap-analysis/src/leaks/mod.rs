@@ -25,7 +25,7 @@ use crate::objects::describe::{Address, ObjectRef, describe, root_kinds};
 use crate::objects::nodes::own_size;
 use crate::pace::Pace;
 use crate::paths::chain::{Step, field_to, steps};
-use crate::paths::merged::{MergeOptions, common_point};
+use crate::paths::merged::{BIG_DROP, common_point};
 use crate::tables::group::frame_text;
 use crate::tables::ranking::{is_zero, share};
 use crate::tables::thread_locals::ThreadLocal;
@@ -39,12 +39,6 @@ use serde::Serialize;
 pub struct LeakOptions {
     /// Percent of the reachable heap above which something is a suspect.
     pub threshold: f64,
-    /// Share of an object's retained size that its largest child must have for the search to descend to it.
-    pub big_drop: f64,
-    /// Share of the instances of a class suspect that a common path must cover.
-    pub group_ratio: f64,
-    /// The most instances of a class suspect whose paths are searched.
-    pub max_paths: usize,
     /// Find the accumulation points of class suspects too (needs inbound references).
     pub deep: bool,
 }
@@ -53,13 +47,13 @@ impl Default for LeakOptions {
     fn default() -> Self {
         LeakOptions {
             threshold: 10.0,
-            big_drop: 0.7,
-            group_ratio: 0.8,
-            max_paths: 10_000,
             deep: false,
         }
     }
 }
+
+/// The most instances of a class suspect whose paths are searched.
+const MOST_PATHS: usize = 10_000;
 
 /// The most parts of an accumulation point that are named.
 const PARTS: usize = 8;
@@ -267,7 +261,7 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     let mut suspects = Vec::new();
     let mut top = heap.dominated(None).peekable();
     while let Some(object) = top.next_if(|o| heap.retained(*o).0 > limit) {
-        let mut suspect = single(heap, object, options)?;
+        let mut suspect = single(heap, object)?;
         suspect.finalizable = finalizable(heap, object, control)?;
         suspects.push(suspect);
     }
@@ -325,8 +319,8 @@ pub fn find(heap: &Heap, options: &LeakOptions, control: &Control<'_>) -> Result
     Ok(leaks)
 }
 
-fn single(heap: &Heap, object: ObjIdx, options: &LeakOptions) -> Result<Suspect, HeapError> {
-    let (down, level) = descend(heap, object, options);
+fn single(heap: &Heap, object: ObjIdx) -> Result<Suspect, HeapError> {
+    let (down, level) = descend(heap, object);
     let link = level.is_none().then(|| down.last()).flatten();
     let link = link.map(|o| heap.class_of(*o));
     // For a chain, the path to its first link is enough.
@@ -409,15 +403,11 @@ fn group(
     let largest = members(10)?;
     let mut found = None;
     if options.deep {
-        let step = (count as usize).div_ceil(options.max_paths.max(1)).max(1);
+        let step = (count as usize).div_ceil(MOST_PATHS).max(1);
         let mut all = members(usize::MAX)?;
         all.sort_unstable();
         let sample: Vec<ObjIdx> = all.into_iter().step_by(step).collect();
-        let merge = MergeOptions {
-            group_ratio: options.group_ratio,
-            big_drop: options.big_drop,
-        };
-        found = common_point(heap, &sample, &merge, control)?;
+        found = common_point(heap, &sample, control)?;
     }
     let (point, path) = match found {
         Some(common) => {
@@ -464,13 +454,13 @@ fn group(
 
 /// Descends from the suspect to the largest child while the child has a large enough share of its parent's size.
 /// Returns the path, and what is below the object at the first drop; `None` if there is no drop within [`MAX_LEVELS`].
-fn descend(heap: &Heap, suspect: ObjIdx, options: &LeakOptions) -> (Vec<ObjIdx>, Option<Below>) {
+fn descend(heap: &Heap, suspect: ObjIdx) -> (Vec<ObjIdx>, Option<Below>) {
     let mut way = vec![suspect];
     let mut at = suspect;
     for _ in 0..MAX_LEVELS {
         let level = below(heap, at, PARTS);
         match level.largest.first() {
-            Some(child) if enough(heap, at, *child, options.big_drop) => at = *child,
+            Some(child) if enough(heap, at, *child) => at = *child,
             _ => {
                 let level = in_nodes(heap, &mut way).unwrap_or(level);
                 return (way, Some(level));
@@ -492,8 +482,8 @@ fn in_nodes(heap: &Heap, way: &mut Vec<ObjIdx>) -> Option<Below> {
     Some(level)
 }
 
-fn enough(heap: &Heap, parent: ObjIdx, child: ObjIdx, big_drop: f64) -> bool {
-    share(heap.retained(child).0, heap.retained(parent).0) >= big_drop
+fn enough(heap: &Heap, parent: ObjIdx, child: ObjIdx) -> bool {
+    share(heap.retained(child).0, heap.retained(parent).0) >= BIG_DROP
 }
 
 fn pile(heap: &Heap, point: ObjIdx, level: &Below) -> Result<AccumulationPoint, HeapError> {

@@ -24,14 +24,11 @@ pub const EXACT_VISITS: usize = 2_000_000;
 /// more memory than any machine has.
 const MOST_LEVELS: usize = 1024;
 
-/// The options of MAT's group analysis.
-#[derive(Clone, Copy, Debug)]
-pub struct MergeOptions {
-    /// Share of the targets that a common path must cover.
-    pub group_ratio: f64,
-    /// Share of the parent's retained size that the next step must have.
-    pub big_drop: f64,
-}
+/// Share of the targets that a common path must cover, as in MAT.
+const GROUP_RATIO: f64 = 0.8;
+
+/// Share of the retained size above that the next step down to an accumulation point must have, as in MAT.
+pub(crate) const BIG_DROP: f64 = 0.7;
 
 /// The object where the paths to a group of objects meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +40,10 @@ pub struct CommonPoint {
 }
 
 /// MAT's accumulation point of a class suspect: from the root that holds most of the targets down the common path,
-/// while more than `group_ratio` of them are below and the retained size does not drop.
+/// while more than [`GROUP_RATIO`] of them are below and the retained size does not drop.
 pub fn common_point(
     heap: &Heap,
     targets: &[ObjIdx],
-    options: &MergeOptions,
     control: &Control<'_>,
 ) -> Result<Option<CommonPoint>, HeapError> {
     let memory = Memory::unlimited(heap);
@@ -65,7 +61,7 @@ pub fn common_point(
     if paths.is_empty() {
         paths = to(Exclusions::default())?;
     }
-    let enough = (options.group_ratio * targets.len() as f64) as usize;
+    let enough = (GROUP_RATIO * targets.len() as f64) as usize;
     let bytes = |paths: &[&Route]| -> u64 { paths.iter().map(|p| heap.retained(p.target).0).sum() };
     let all: Vec<&Route> = paths.iter().collect();
     let Some((mut at, mut here)) = fullest(&all, 0) else {
@@ -75,7 +71,7 @@ pub fn common_point(
     while here.len() > enough {
         path.push(at);
         match fullest(&here, path.len()) {
-            Some((child, below)) if share(bytes(&below), bytes(&here)) >= options.big_drop => {
+            Some((child, below)) if share(bytes(&below), bytes(&here)) >= BIG_DROP => {
                 (at, here) = (child, below);
             }
             // The paths end here, or the retained size drops: the object above is the point.

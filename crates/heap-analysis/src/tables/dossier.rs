@@ -15,14 +15,15 @@ use crate::tables::validate::{Verdict, validate};
 use heap_graph::{Control, Heap, HeapError, beside};
 use serde::Serialize;
 
+/// The number of areas of the map.
+const AREAS: usize = 800;
+
 /// How much a report contains.
 #[derive(Clone, Copy, Debug)]
 pub struct DossierOptions {
     /// Rows per table. The top of the dominator tree, the roots of each kind and the local variables of each frame have
     /// fixed sizes.
     pub rows: usize,
-    /// Areas of the map.
-    pub areas: usize,
     /// Include system properties and environment variables. They often contain passwords, and reports are shared.
     pub properties: bool,
 }
@@ -31,7 +32,6 @@ impl Default for DossierOptions {
     fn default() -> Self {
         DossierOptions {
             rows: 100,
-            areas: 800,
             properties: false,
         }
     }
@@ -77,7 +77,7 @@ pub fn dossier(
     control: &Control<'_>,
 ) -> Result<Dossier, HeapError> {
     let suspects = || find(heap, &LeakOptions::default(), control);
-    let map = || treemap(heap, options.areas);
+    let map = || treemap(heap, AREAS);
     // The map and the suspects take most of the time.
     let (treemap, leaks) = match heap.thread_count() {
         0 | 1 => (map(), suspects()),

@@ -2,29 +2,28 @@
 
 use crate::leaks::{LeakOptions, Leaks, find};
 use crate::tables::histogram::{Histogram, HistogramOptions, histogram};
+use crate::tables::ranking::cut;
 use crate::tables::top::{BigObject, largest_objects};
 use heap_graph::{Control, Heap, HeapError, ObjectCounts};
 use hprof::Bytes;
 use serde::Serialize;
+
+/// The number of objects.
+const OBJECTS: usize = 15;
+
+/// The number of suspects.
+const SUSPECTS: usize = 3;
 
 /// How long the lists are.
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewOptions {
     /// Classes.
     pub classes: usize,
-    /// Objects.
-    pub objects: usize,
-    /// Suspects.
-    pub suspects: usize,
 }
 
 impl Default for OverviewOptions {
     fn default() -> Self {
-        OverviewOptions {
-            classes: 15,
-            objects: 15,
-            suspects: 3,
-        }
+        OverviewOptions { classes: 15 }
     }
 }
 
@@ -134,13 +133,12 @@ pub fn overview(
         },
     )?;
     let mut leaks = find(heap, &LeakOptions::default(), control)?;
-    let omitted = leaks.suspects.len().saturating_sub(options.suspects);
-    leaks.suspects.truncate(options.suspects);
+    let omitted_suspects = cut(&mut leaks.suspects, Some(SUSPECTS));
     Ok(Overview {
         facts: facts(heap),
         classes,
-        objects: largest_objects(heap, options.objects),
+        objects: largest_objects(heap, OBJECTS),
         leaks,
-        omitted_suspects: omitted as u64,
+        omitted_suspects,
     })
 }

@@ -501,7 +501,6 @@ fn suspect_rows(env: &Env, scan: &Scan) -> Result<RowIter, QueryError> {
             _ => defaults.threshold,
         },
         deep: given_flag(SUSPECTS, scan, "deep"),
-        ..defaults
     };
     if options.deep {
         referrers(env)?;

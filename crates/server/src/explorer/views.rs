@@ -67,7 +67,6 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let defaults = overview::OverviewOptions::default();
         let options = overview::OverviewOptions {
             classes: p.limit(defaults.classes)?,
-            ..defaults
         };
         let heap = e.heap()?;
         say(heap, f, &overview::overview(heap, &options, &e.control())?)
@@ -83,7 +82,6 @@ pub(super) const VIEWS: &[(&str, Answer)] = &[
         let options = leaks::LeakOptions {
             threshold: p.percent("threshold", defaults.threshold)?,
             deep,
-            ..defaults
         };
         say(heap, f, &leaks::find(heap, &options, &e.control())?)
     }),
