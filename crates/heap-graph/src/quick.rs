@@ -1,15 +1,14 @@
 //! A class histogram over all objects of a dump at read speed: one pass, memory that depends on
 //! the number of classes and not on the size of the dump.
 
-use crate::build::classes::ClassTable;
-use crate::build::mapped::{count_class_objects, map, note_findings};
+use crate::build::mapped::map;
 use crate::build::units::units_of;
 use crate::heap::split_snapshot;
 use crate::index::{in_spill_folder, make_requested};
 use crate::sections::unpack;
-use crate::{Control, HeapError, Options, Strength, Summary};
+use crate::{Control, HeapError, Options, Summary};
 use hprof::source::Source;
-use hprof::{Bytes, Diagnostics, ObjectId};
+use hprof::{Bytes, ObjectId};
 use std::path::Path;
 
 /// A row of the histogram.
@@ -54,19 +53,7 @@ pub fn quick_histogram(
     let release = |from, to| source.release(from, to);
     let objects = mapped.objects(&units, &options, control, false, Some(&release))?;
     mapped.check(&path)?;
-    let mut found = Diagnostics::default();
-    let mut table = ClassTable::build(
-        mapped.data,
-        mapped.map.header.id_size,
-        &mapped.symbols,
-        &objects.tallies,
-        &objects.rules,
-        Strength::All,
-        &mut found,
-    );
-    count_class_objects(&mut table, options.layout);
-    let mut summary = mapped.summary(snapshot, &objects, &table, &options);
-    note_findings(&mut found, &mapped, &objects, &options);
+    let (table, mut summary, mut found) = mapped.classes(snapshot, &objects, &options);
     found.extend(objects.pass.diagnostics.clone());
     summary.diagnostics.extend(found);
     summary.diagnostics.sort();

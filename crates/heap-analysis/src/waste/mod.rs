@@ -31,7 +31,7 @@ use crate::sets::object_set::{Both, ObjectSet, chained, unzip};
 use crate::sets::part::{Only, Part};
 use crate::sets::scope::Scope;
 use crate::strings::holders::{Owners, Question, Wanted, holders};
-use crate::strings::texts::{HashPass, StringPass, StringShape};
+use crate::strings::texts::{HashPass, StringPass, StringShape, Text};
 use crate::strings::{Duplicates, Groups, Holder, memory_of_texts, shared_texts};
 use boxed_fields::{BoxedPass, FieldPlan};
 use census::Census;
@@ -171,25 +171,20 @@ fn require_second(heap: &Heap, sketch: &Sketch, first: u64) -> Result<(), HeapEr
     heap.require_memory(WHAT, second + larger.saturating_sub(sketch.bytes()))
 }
 
-/// Finds waste of all kinds.
-pub fn waste(
+/// The first walk: the texts of strings, the collections, and sums by class. The sketch gets what may be equal.
+fn first_walk(
     heap: &Heap,
-    options: &WasteOptions,
+    scope: &Scope,
+    (plan, shapes, sketch): (&Plan, &[Option<Shape>], &Sketch),
     control: &Control<'_>,
-) -> Result<Waste, HeapError> {
-    let scope = &options.scope;
-    let shapes = shapes(heap);
+) -> Result<(Vec<Text>, Vec<stats::Found>, census::Sum), HeapError> {
     let shape = StringShape::of(heap);
-    let plan = Plan::new(heap);
-    let first = memory_for(heap, &plan, &shapes);
-    require_first(heap, (&plan, scope), first, control)?;
-    let sketch = Sketch::new(heap.len(), heap.memory());
     let walked = heap.walk_contents("objects", control, || {
         let strings = StringPass::new(heap, shape, scope, Only::Part(Part::ALL));
         let strings = Both(strings, HashPass::new(Part::ALL));
-        let collections = FindPass::new(heap, &shapes, scope);
-        let census = Census::new(heap, &plan, scope);
-        let marks = MarkPass::new(heap, &plan, &sketch, scope);
+        let collections = FindPass::new(heap, shapes, scope);
+        let census = Census::new(heap, plan, scope);
+        let marks = MarkPass::new(heap, plan, sketch, scope);
         Both(strings, Both(collections, Both(census, marks)))
     })?;
     let (strings, walked) = unzip(walked);
@@ -205,7 +200,22 @@ pub fn waste(
         None => shared_texts(heap, scope),
     };
     let found = FindPass::finish(found);
-    let census = Census::merge(heap, &plan, census);
+    Ok((texts, found, Census::merge(heap, plan, census)))
+}
+
+/// Finds waste of all kinds.
+pub fn waste(
+    heap: &Heap,
+    options: &WasteOptions,
+    control: &Control<'_>,
+) -> Result<Waste, HeapError> {
+    let scope = &options.scope;
+    let shapes = shapes(heap);
+    let plan = Plan::new(heap);
+    let first = memory_for(heap, &plan, &shapes);
+    require_first(heap, (&plan, scope), first, control)?;
+    let sketch = Sketch::new(heap.len(), heap.memory());
+    let (texts, found, census) = first_walk(heap, scope, (&plan, &shapes, &sketch), control)?;
 
     require_second(heap, &sketch, first)?;
     let string_arrays = ObjectSet::new(heap.len(), texts.iter().map(|t| t.array));
@@ -243,16 +253,14 @@ pub fn waste(
         false => Vec::new(),
     };
     drop(texts);
+    let copies = [of_strings, arrays.copies, objects.copies];
     if options.sites {
-        for (kind, copies) in [
-            ("duplicate_strings", &of_strings),
-            ("duplicate_arrays", &arrays.copies),
-            ("equal_objects", &objects.copies),
-        ] {
-            sites.add(heap, kind, copies.iter().map(|copy| (copy.0, copy.2)));
-        }
-        let boxes = census.copies_of_boxes(heap);
-        sites.add(heap, "duplicate_boxed_numbers", boxes);
+        sites.add_copies(heap, &copies);
+        sites.add(
+            heap,
+            "duplicate_boxed_numbers",
+            census.copies_of_boxes(heap),
+        );
         for (row, boxes) in &boxed_fields {
             let field = format!("{}.{}", row.class, row.field);
             sites.add_field(heap, "boxed_fields", field, boxes.iter().copied());
@@ -260,7 +268,6 @@ pub fn waste(
     }
     let mut holders = Vec::new();
     if options.holders {
-        let copies = [of_strings, arrays.copies, objects.copies];
         holders = who_holds(heap, options, copies, (&fills, &found), control)?;
     }
     let (zero_fields, zero_bytes, omitted_fields) = census.zero_fields(heap, options.top);

@@ -98,6 +98,14 @@ impl Sites {
         }
     }
 
+    /// Adds the copies of strings, arrays and objects.
+    pub(super) fn add_copies(&mut self, heap: &Heap, copies: &[Vec<(ObjIdx, u32, u64)>; 3]) {
+        let kinds = ["duplicate_strings", "duplicate_arrays", "equal_objects"];
+        for (kind, copies) in kinds.into_iter().zip(copies) {
+            self.add(heap, kind, copies.iter().map(|copy| (copy.0, copy.2)));
+        }
+    }
+
     /// Adds a collection: empty, with one element, or with unused capacity.
     pub(super) fn add_collection(&mut self, heap: &Heap, one: &FullCollection) {
         let empty = if one.size == 0 { one.bytes } else { 0 };

@@ -157,8 +157,30 @@ impl Mapped<'_> {
         }
     }
 
-    /// Totals and findings that do not need the graph.
-    pub(crate) fn summary(
+    /// The classes, totals and findings that do not need the graph.
+    pub(crate) fn classes(
+        &self,
+        snapshot: u32,
+        objects: &Objects,
+        options: &Options,
+    ) -> (ClassTable, Summary, Diagnostics) {
+        let mut found = Diagnostics::default();
+        let mut table = ClassTable::build(
+            self.data,
+            self.map.header.id_size,
+            &self.symbols,
+            &objects.tallies,
+            &objects.rules,
+            options.strength,
+            &mut found,
+        );
+        count_class_objects(&mut table, options.layout);
+        let summary = self.summary(snapshot, objects, &table, options);
+        note_findings(&mut found, self, objects, options);
+        (table, summary, found)
+    }
+
+    fn summary(
         &self,
         snapshot: u32,
         objects: &Objects,
@@ -236,7 +258,7 @@ fn class_object_total(table: &ClassTable) -> u64 {
 }
 
 /// Adds class objects to the row of `java.lang.Class`.
-pub(crate) fn count_class_objects(table: &mut ClassTable, model: LayoutModel) {
+fn count_class_objects(table: &mut ClassTable, model: LayoutModel) {
     if model == LayoutModel::Plain {
         return;
     }
@@ -249,7 +271,7 @@ pub(crate) fn count_class_objects(table: &mut ClassTable, model: LayoutModel) {
 }
 
 /// Findings about the dump as a whole.
-pub(crate) fn note_findings(
+fn note_findings(
     found: &mut Diagnostics,
     mapped: &Mapped<'_>,
     objects: &Objects,

@@ -44,8 +44,8 @@ use crate::options::expected_id_map;
 use crate::raw::{Budget, bytes_of, give_large_pieces_back};
 use crate::{Control, HeapError, Options};
 use classes::ClassTable;
-use hprof::{DamageKind, Diagnostic, Diagnostics};
-use mapped::{Mapped, count_class_objects, note_findings};
+use hprof::{DamageKind, Diagnostic};
+use mapped::{Mapped, Objects};
 use serde::Serialize;
 use std::path::Path;
 use units::units_of;
@@ -70,19 +70,7 @@ pub(crate) fn build(
     options.phases.objects(objects.ids.len);
     budget.charge(objects.ids.bytes().saturating_sub(expected_id_map(input)));
     options.phases.begin("classes and roots");
-    let mut found = Diagnostics::default();
-    let mut table = ClassTable::build(
-        mapped.data,
-        mapped.map.header.id_size,
-        &mapped.symbols,
-        &objects.tallies,
-        &objects.rules,
-        options.strength,
-        &mut found,
-    );
-    count_class_objects(&mut table, options.layout);
-    let mut summary = mapped.summary(snapshot, &objects, &table, options);
-    note_findings(&mut found, mapped, &objects, options);
+    let (mut table, mut summary, mut found) = mapped.classes(snapshot, &objects, options);
 
     let ids = &objects.ids;
     let directory = Directory::new(&ids.numbers);
@@ -136,15 +124,22 @@ pub(crate) fn build(
     found.extend(objects.pass.diagnostics.clone());
     summary.diagnostics.extend(found);
     add_notes(&mut summary, budget.spilled());
-    let mut class_objects: Vec<(u64, u32)> = table
-        .classes
-        .iter()
-        .enumerate()
-        .filter(|(_, c)| c.dumped)
-        .filter_map(|(i, c)| Some((map.rank(c.id.0)?, i as u32)))
-        .collect();
+    let meta = meta(table, summary, &objects, &map);
+    write_postcard(&mut index, Tag::Meta, &meta)?;
+    write_postcard(&mut index, Tag::Detail, &detail)?;
+    write_postcard(&mut index, Tag::Groups, &groups)?;
+    control.check()?;
+    mapped.check(path)?;
+    index.finish().map_err(io())
+}
+
+/// What the first screen needs.
+fn meta(table: ClassTable, summary: Summary, objects: &Objects, map: &IdMap<'_>) -> Meta {
+    let dumped = table.classes.iter().zip(0..).filter(|(c, _)| c.dumped);
+    let class_objects = dumped.filter_map(|(c, number)| Some((map.rank(c.id.0)?, number)));
+    let mut class_objects: Vec<(u64, u32)> = class_objects.collect();
     class_objects.sort_unstable();
-    let meta = Meta {
+    Meta {
         summary,
         classes: table.classes,
         primitive: table.primitive,
@@ -154,13 +149,7 @@ pub(crate) fn build(
         id_shift: objects.ids.shift,
         class_objects,
         one_trace: objects.tallies.one_trace,
-    };
-    write_postcard(&mut index, Tag::Meta, &meta)?;
-    write_postcard(&mut index, Tag::Detail, &detail)?;
-    write_postcard(&mut index, Tag::Groups, &groups)?;
-    control.check()?;
-    mapped.check(path)?;
-    index.finish().map_err(io())
+    }
 }
 
 /// Adds what limits the results without being damage.
