@@ -19,7 +19,7 @@ fn the_dump_at_the_end_needs_no_memory_that_a_concurrent_collector_would_have_to
         return;
     };
     for jdk in lab.jdks.iter().filter(|jdk| jdk.version >= 17) {
-        // By chance the threads leave some memory.
+        // Sometimes the threads leave some memory.
         for _ in 0..4 {
             let options = Some("heap=dump,format=b,modern=y,file=end.hprof");
             let flags = ["-XX:+UseZGC", "-Xmx32m"];

@@ -80,11 +80,6 @@ pub const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "report",
-        "profile/jfr profile/jfr/events",
-        "the events are a part of the writer with a file of its own",
-    ),
-    (
-        "report",
         "say say/dominators say/dossier say/histogram say/leaks say/overview say/query say/summary say/threads",
         "each file has the words for one answer, and the parent has the trait that all implement",
     ),

@@ -86,7 +86,7 @@ impl Tracked {
         }
     }
 
-    /// The sites of which a collection of the whole heap, which clears the references of all dead objects, clears a quarter
+    /// The sites of which a collection of the whole heap, which clears the references of all unreachable objects, clears a quarter
     /// or more.
     fn sites_of_garbage(&self, jni: Jni, collect: impl Fn()) -> FxHashSet<SiteId> {
         let count = |aged: &Aged| {

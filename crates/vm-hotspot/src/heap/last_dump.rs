@@ -1,7 +1,8 @@
 //! The Java objects that a dump at the end of the VM needs.
 //!
 //! The threads of concurrent collectors end before the VM reports its end. From then on, a thread that allocates in a
-//! full heap waits for memory for ever. So a thread of the agent makes these objects, and nobody waits for it for long.
+//! full heap waits for memory for ever. So a thread of the agent makes these objects, and the end of the VM does not wait
+//! for it for long.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
@@ -37,7 +38,7 @@ impl Maker {
         let (ask, asked) = sync_channel::<Option<Job>>(1);
         hotspot.spawn(env, jni, "HPROF last dump", move |_, jni| {
             while let Ok(Some((path, made))) = asked.recv() {
-                // Nobody receives this when the wait has ended.
+                // It is not received when the wait has ended.
                 let _ = made.send(jni.local_frame(16, || make(jni, &path)));
             }
         })?;
