@@ -5,8 +5,8 @@
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{LazyLock, Once};
 use std::time::{Duration, Instant};
 
 use agent_core::series::Part;
@@ -14,7 +14,7 @@ use locks::{Mutex, Rank};
 use profile::NoProfile;
 use profile::write::{Form, write_to};
 use vm_hotspot::HotSpot;
-use vmpi::{Memory, Worth};
+use vmpi::Worth;
 
 use crate::process;
 
@@ -24,8 +24,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The files that have ended, and why the last conversion failed.
 static ENDED: Mutex<(Vec<Data>, Option<String>)> = Mutex::new(Rank::EndedFiles, (Vec::new(), None));
 
-/// The recording ends.
-static IS_END: AtomicBool = AtomicBool::new(false);
+/// When the program ends, the milliseconds after [`START`] until which files may be converted; otherwise 0.
+static UNTIL: AtomicU64 = AtomicU64::new(0);
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The recording ends, and the program continues.
+static IS_LATER: AtomicBool = AtomicBool::new(false);
 
 /// Receives the binary form of a file. When it is dropped, the file waits for [`run`].
 pub(crate) struct Receiver(Option<Data>);
@@ -65,12 +70,10 @@ impl Drop for Receiver {
     }
 }
 
-/// Converts the files that have ended.
-pub(crate) fn run() {
+/// Converts the files that have ended. Returns why the last of them was not, if it was not.
+pub(crate) fn run() -> Option<String> {
     let (ended, last_fault) = &mut *ENDED.lock();
-    if ended.is_empty() {
-        *last_fault = None;
-    }
+    let mut found = None;
     for data in ended.drain(..) {
         let fault = data.convert();
         // A series reports the same fault once: only the times in the names differ.
@@ -80,22 +83,41 @@ pub(crate) fn run() {
         {
             process::note(fault);
         }
+        found.clone_from(&fault);
         *last_fault = fault;
     }
+    found
 }
 
-/// Calls `end`, which ends the recording, and converts its last file. A conversion that a thread has begun is awaited; all
-/// of them have a limited time.
+/// Calls `end`, which ends the recording, and converts its last file, except during [`later`]. A conversion that a thread
+/// has begun is awaited; all of them together have a limited time.
 pub(crate) fn run_last(end: impl FnOnce()) {
-    IS_END.store(true, Ordering::SeqCst);
+    if IS_LATER.load(Ordering::SeqCst) {
+        return end();
+    }
+    let until = START.elapsed() + PATIENCE;
+    UNTIL.store(until.as_millis() as u64, Ordering::SeqCst);
     end();
     run();
-    IS_END.store(false, Ordering::SeqCst);
+    UNTIL.store(0, Ordering::SeqCst);
 }
 
-/// Why the last file was not converted, if it was not.
-pub(crate) fn fault() -> Option<String> {
-    ENDED.lock().1.clone()
+/// Calls `end`, which ends the recording of a program that continues. The caller then calls [`run`] without a lock.
+pub(crate) fn later<T>(end: impl FnOnce() -> T) -> T {
+    IS_LATER.store(true, Ordering::SeqCst);
+    let done = end();
+    IS_LATER.store(false, Ordering::SeqCst);
+    done
+}
+
+/// Fails if the program ends and has waited too long.
+fn check_time() -> io::Result<()> {
+    let until = UNTIL.load(Ordering::SeqCst);
+    if until == 0 || START.elapsed() < Duration::from_millis(until) {
+        return Ok(());
+    }
+    let fault = format!("it takes more than {} s", PATIENCE.as_secs());
+    Err(io::Error::new(io::ErrorKind::TimedOut, fault))
 }
 
 impl Data {
@@ -116,7 +138,13 @@ impl Data {
 
     fn write(&self) -> io::Result<()> {
         let vm = HotSpot::get().ok_or(io::ErrorKind::NotFound)?;
-        let _reserved = Reserved::new(vm.memory(), self.most_memory()?)?;
+        let most = self.most_memory()?;
+        if !vm.memory().native.has_room(Worth::Names, most) {
+            return Err(io::Error::other(format!(
+                "memory= is reached, this takes {most} bytes (less with a shorter loop=)"
+            )));
+        }
+        check_time()?;
         let bytes = self.part.read()?;
         let profile = match profile::read_binary(&bytes) {
             Ok((profile, _)) => profile,
@@ -138,8 +166,7 @@ impl Data {
         }
         let mut part = self.part.begin_whole()?;
         let written = fenced(|| {
-            let (part, until) = (&mut part, None);
-            let mut out = BufWriter::with_capacity(64 << 10, Limited { part, until });
+            let mut out = BufWriter::with_capacity(64 << 10, Limited(&mut part));
             write_to(&profile, self.form, &mut out)?;
             out.flush()
         });
@@ -155,8 +182,8 @@ impl Data {
         // The bytes, the profile that is read from them, and tables of the writer: of collapsed stacks, all names of
         // each stack.
         let times = match self.form {
-            Form::Collapsed => 8,
-            Form::Pprof | Form::Jfr => 4,
+            Form::Collapsed => 16,
+            Form::Pprof | Form::Jfr => 6,
         };
         Ok(self.part.size()?.saturating_mul(times))
     }
@@ -168,52 +195,23 @@ fn fenced<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     done.unwrap_or_else(|_| Err(io::Error::other("internal fault")))
 }
 
-/// Memory that is reserved for a conversion.
-struct Reserved<'m>(&'m Memory, u64);
-
-impl<'m> Reserved<'m> {
-    fn new(memory: &'m Memory, bytes: u64) -> io::Result<Self> {
-        match memory.native.take(Worth::Names, bytes) {
-            true => Ok(Self(memory, bytes)),
-            false => Err(io::Error::other(format!(
-                "memory= is reached, this takes {bytes} bytes (less with a shorter loop=)"
-            ))),
-        }
-    }
-}
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        self.0.native.give(Worth::Names, self.1);
-    }
-}
-
-/// A file that must be written within [`PATIENCE`] when the recording ends.
-struct Limited<'p> {
-    part: &'p mut Part,
-    until: Option<Instant>,
-}
+/// A file that must be written within [`PATIENCE`] when the program ends.
+struct Limited<'p>(&'p mut Part);
 
 impl Write for Limited<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if IS_END.load(Ordering::SeqCst) {
-            let until = *self.until.get_or_insert_with(|| Instant::now() + PATIENCE);
-            if Instant::now() > until {
-                let fault = format!("it takes more than {} s", PATIENCE.as_secs());
-                return Err(io::Error::new(io::ErrorKind::TimedOut, fault));
-            }
-        }
-        self.part.write(bytes)
+        check_time()?;
+        self.0.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.part.flush()
+        self.0.flush()
     }
 }
 
 impl Seek for Limited<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.part.seek(to)
+        self.0.seek(to)
     }
 }
 
@@ -228,14 +226,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.jfr");
         let series = Series::single(&file, true).of_data();
-        let end = || {
-            let part = series.begin("20260131-235959", 1).unwrap();
-            let mut receiver = Receiver::new(part, Form::Jfr);
-            receiver.write_all(b"data").unwrap();
-        };
-        run_last(end);
+        let part = series.begin("20260131-235959", 1).unwrap();
+        let mut receiver = Receiver::new(part, Form::Jfr);
+        receiver.write_all(b"data").unwrap();
+        later(|| run_last(|| drop(receiver)));
         let data = folder.path().join("a.jfr.hprof");
-        let fault = fault().expect("a fault");
+        assert!(!data.exists());
+        let fault = run().expect("a fault");
         assert!(fault.starts_with(&format!("{} is not written: ", file.display())));
         assert!(fault.ends_with(&format!("; the data is in {}", data.display())));
         assert_eq!(std::fs::read(data).unwrap(), b"data");

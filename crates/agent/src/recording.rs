@@ -160,13 +160,14 @@ fn status() -> String {
 /// Ends this recording, if it is still active.
 pub(crate) fn stop_this(recorder: &Arc<Mutex<Recorder>>) {
     let is_it = |now: &Recording| Arc::ptr_eq(&now.recorder, recorder);
-    let change = CHANGE.lock();
-    if let Err(error) = end(&change, is_it) {
+    if let Err(error) = end(&CHANGE.lock(), is_it) {
         process::note(&error);
     }
+    conversion::run();
 }
 
-/// Ends the current recording if `is_it` returns true, which writes all its data; `None` if there is no such recording.
+/// Ends the current recording if `is_it` returns true, which writes all its data; `None` if there is no such recording. The
+/// caller then calls [`conversion::run`].
 fn end(
     _change: &MutexGuard<'_, ()>,
     is_it: impl FnOnce(&Recording) -> bool,
@@ -175,7 +176,7 @@ fn end(
         return Ok(None);
     };
     let vm = HotSpot::get().ok_or(NOTHING)?;
-    let ended = vm.end();
+    let ended = conversion::later(|| vm.end());
     listener::end();
     ended.map_err(|error| error.to_string())?;
     entry::allow_another();
@@ -184,8 +185,9 @@ fn end(
 
 fn stop() -> Result<String, String> {
     let now = end(&CHANGE.lock(), |_| true)?.ok_or(NOTHING)?;
+    let fault = conversion::run();
     now.check("the recording has ended")?;
-    if let Some(fault) = conversion::fault() {
+    if let Some(fault) = fault {
         return Err(format!("the recording has ended, but {fault}"));
     }
     Ok(match now.is_silent {
@@ -259,7 +261,10 @@ fn change(java: JavaVm, text: &str, is_replaced: bool) -> Result<String, String>
     }
     let before = end(&change, |_| true)?;
     let remark = options.remark().map(|remark| format!("; {remark}"));
-    entry::begin(java, options, output).map_err(|error| match &before {
+    let begun = entry::begin(java, options, output);
+    drop(change);
+    conversion::run();
+    begun.map_err(|error| match &before {
         Some(before) => format!("{error}; the recording to {} has ended", before.place),
         None => error.to_string(),
     })?;

@@ -123,6 +123,13 @@ impl Budget {
         true
     }
 
+    /// Whether these bytes would not exceed the level of their kind: for memory that is used for a moment, beside the
+    /// data of the recording.
+    #[must_use]
+    pub fn has_room(&self, worth: Worth, bytes: u64) -> bool {
+        self.used().saturating_add(bytes) <= self.part(worth.level())
+    }
+
     /// Counts a refusal that the caller has decided.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Relaxed);
@@ -220,6 +227,7 @@ mod tests {
         budget.give(Worth::Objects, 10_000);
         assert_eq!(fill(Worth::Objects), 70, "up to their level");
         assert_eq!((budget.used(), budget.most()), (10_000, 13_000));
+        assert!(budget.has_room(Worth::Names, 3000) && !budget.has_room(Worth::Names, 3001));
         budget.charge(500);
         budget.discharge(500);
         assert_eq!(budget.used(), 10_000);

@@ -356,6 +356,10 @@ impl Recorder {
     }
 
     fn wait(&mut self, vm: &dyn Vm, done: bool, time_ms: i64, thread: ThreadId, class: ClassId) {
+        // No other form has single waits.
+        if self.options.output.converted.is_some() {
+            return;
+        }
         self.write(vm, |out, context| {
             let signature = context.catalog.class(context.vm, class).signature.clone();
             let wait = WaitRecord {

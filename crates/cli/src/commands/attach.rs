@@ -226,7 +226,7 @@ impl Args {
                     let create = |_: &Path| file.take().context("the file is written already");
                     let destination = Destination::File(output.clone(), form);
                     let done = collect_profile(stream, &destination, || None, create, |_| {});
-                    done.and_then(|done| written(&done))
+                    done.and_then(|done| written(&done, words.contains("doe=n")))
                 }
                 (None, _) => Ok(()),
             }
@@ -259,13 +259,13 @@ impl Args {
     }
 }
 
-/// Reports a file that was written.
-fn written(done: &Collected) -> Result<()> {
+/// Reports a file that was written. With `doe=n` nothing is written at the end.
+fn written(done: &Collected, is_silent: bool) -> Result<()> {
     if done.progress.bytes == 0 {
         bail!("the program has ended before anything was recorded");
     }
     say(done);
-    if !done.progress.has_tables() {
+    if !is_silent && !done.progress.has_tables() {
         bail!("{KILLED}");
     }
     Ok(())

@@ -116,7 +116,13 @@ impl Args {
         fs::remove_file(part).with_context(|| path.display().to_string())?;
         attach::dump(&jvm, part, !self.all)?;
         if is_packed {
-            file = packed(file, force)?;
+            file = match packed(&file, force) {
+                Ok(packed) => packed,
+                Err(error) => {
+                    file.keep();
+                    return Err(error);
+                }
+            };
         }
         let path = file.finish_named()?;
         let metadata = fs::metadata(&path).with_context(|| path.display().to_string())?;
@@ -286,7 +292,7 @@ fn named(file: BufWriter<OutputFile>) -> Result<PathBuf> {
 }
 
 /// What the JVM has written to the part of a file, packed.
-fn packed(raw: OutputFile, force: bool) -> Result<OutputFile> {
+fn packed(raw: &OutputFile, force: bool) -> Result<OutputFile> {
     let path = raw.path().to_owned();
     let wrong = || path.display().to_string();
     let mut dump = fs::File::open(raw.part()?).with_context(wrong)?;

@@ -64,7 +64,9 @@ impl Tracked {
                 let least = used().and_then(|used| low_water.look(used, self.collections()));
                 if least.is_some_and(|least| is_nearly_full(heap, least)) && pauses.is_over() {
                     let sites = self.sites_of_garbage(jni, &collect);
-                    self.thin_out(jni, &mut self.aged.lock(), &sites);
+                    if !sites.is_empty() {
+                        self.thin_out(jni, &mut self.aged.lock(), &sites);
+                    }
                     pauses.follow(!sites.is_empty());
                 }
                 continue;
@@ -107,7 +109,7 @@ impl Tracked {
         let after = count(&aged);
         let is_garbage = |(site, before): (SiteId, usize)| {
             let freed = before.saturating_sub(after.get(&site).copied().unwrap_or(0));
-            (freed > 0 && freed >= before / 4).then_some(site)
+            (freed > 0 && 4 * freed >= before).then_some(site)
         };
         before.into_iter().filter_map(is_garbage).collect()
     }

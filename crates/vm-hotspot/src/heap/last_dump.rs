@@ -4,7 +4,7 @@
 //! full heap waits for memory for ever. So a thread of the agent makes these objects, and the end of the VM does not wait
 //! for it for long.
 
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SendError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use jvmti::{Env, Jni, Live, Object};
@@ -38,8 +38,12 @@ impl Maker {
         let (ask, asked) = sync_channel::<Option<Job>>(1);
         hotspot.spawn(env, jni, "HPROF last dump", move |_, jni| {
             while let Ok(Some((path, made))) = asked.recv() {
-                // It is not received when the wait has ended.
-                let _ = made.send(jni.local_frame(16, || make(jni, &path)));
+                let result = jni.local_frame(16, || make(jni, &path));
+                // The wait has ended.
+                if let Err(SendError(Ok(late))) = made.send(result) {
+                    jni.delete_global(late.dumper.bean);
+                    jni.delete_global(late.path);
+                }
             }
         })?;
         Ok(Maker(ask))

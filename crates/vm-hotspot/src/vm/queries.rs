@@ -120,13 +120,13 @@ impl HotSpot {
             let why = match self.config.tracked {
                 Some(most) => format!("tracked={most} is reached"),
                 None => format!(
-                    "young collections of this garbage collector keep tracked objects, so there are at most {} (see tracked=), and fewer if the heap stays nearly \
-                     full",
+                    "young collections of this garbage collector keep tracked objects, so there are at most {} (see tracked=), and fewer of sites whose objects fill \
+                     the heap with garbage",
                     most.objects
                 ),
             };
             state.degraded.push(format!(
-                "{why}: one tracked object stands for {all} and one tracked array of {LARGE} bytes or more for {large}, so that live \
+                "{why}: one tracked object stands for {all} or more and one tracked array of {LARGE} bytes or more for {large}, so that live \
                  counts are estimates"
             ));
         }

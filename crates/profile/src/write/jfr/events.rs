@@ -180,6 +180,9 @@ impl<'p> Events<'p> {
                 self.put(types::EXECUTION_SAMPLE, &[thread, trace, state]);
                 self.time += STEP;
             }
+            if self.fault.is_some() {
+                return;
+            }
         }
     }
 
@@ -308,6 +311,9 @@ impl<'p> Events<'p> {
                 let duration = stack.value / count;
                 self.put(kind, &[duration, thread, trace, class]);
                 self.time += STEP;
+            }
+            if self.fault.is_some() {
+                return;
             }
         }
     }
