@@ -33,7 +33,7 @@ pub struct Args {
     /// Key of the tokens: 32 bytes, so that several dumps get the same tokens [default: random]
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     key_file: Option<PathBuf>,
-    /// Leave the strings, arrays and chars of this class readable (* stands for any characters)
+    /// Leave contents of this class readable (* stands for any characters)
     #[arg(long, value_name = "CLASS")]
     keep: Vec<String>,
     /// Also replace numbers in boxes and in fields of application classes
