@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agent_core::options::{Format, unique_name};
 
@@ -94,6 +94,13 @@ fn names(name: &str, format: Format) -> impl Iterator<Item = String> {
     first.into_iter().chain(later)
 }
 
+/// The existing file that a symbolic link of this user leads to.
+pub(crate) fn target_of_own_link(path: &Path) -> Option<PathBuf> {
+    let link = fs::symlink_metadata(path).ok()?;
+    let is_own = link.is_symlink() && link.uid() == process::user();
+    is_own.then(|| fs::canonicalize(path).ok()).flatten()
+}
+
 /// Creates a file in place of an old one; `None` if another recording is writing the old one. Only its owner can read
 /// it, because a dump contains the program's data.
 ///
@@ -106,13 +113,8 @@ fn replace(path: &Path) -> io::Result<Option<File>> {
     if is_of_system(path) {
         return OpenOptions::new().append(true).open(path).map(Some);
     }
-    let whole = match fs::symlink_metadata(path) {
-        Ok(link) if link.is_symlink() && link.uid() == process::user() => {
-            fs::canonicalize(path).ok()
-        }
-        _ => None,
-    };
-    let path = whole.as_deref().unwrap_or(path);
+    let target = target_of_own_link(path);
+    let path = target.as_deref().unwrap_or(path);
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     // A device, a pipe, or a link to a file that does not exist yet: it is opened, not replaced. This is checked first,

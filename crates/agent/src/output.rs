@@ -286,6 +286,9 @@ fn begin_single(options: &Options, name: &Path) -> io::Result<Output> {
         let fault = "only a file can have this form";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
     }
+    // The link stays, and the file that it leads to is replaced.
+    let target = file::target_of_own_link(name).filter(|_| options.output.force);
+    let name = target.as_deref().unwrap_or(name);
     let output = begin_file(options, Series::single(name, options.output.force))?;
     if output.place != name.display().to_string() && options.output.force {
         process::note(&format!(

@@ -187,6 +187,16 @@ fn a_recording_ends_after_its_duration_and_another_one_keeps_its_file() {
         assert_eq!(files(folder, ".jfr"), both);
         both.iter().for_each(|file| drop(recording(file)));
         assert_eq!(files(folder, ".part"), nothing());
+        // A symbolic link stays, and the file that it leads to is replaced.
+        let link = folder.join("link.jfr");
+        std::os::unix::fs::symlink("a.jfr", &link).expect("a link");
+        let read = || std::fs::read(folder.join("a.jfr")).expect("a recording");
+        let before = read();
+        let profile = "cpu=samples,duration=1h,force=y,file=link.jfr";
+        stage.ordered(lab, &[&pid, "--profile", profile]);
+        stage.ordered(lab, &[&pid, "stop"]);
+        assert!(link.is_symlink());
+        assert_ne!(read(), before);
         program.finish("kept 1000");
     }
 }
