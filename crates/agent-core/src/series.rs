@@ -418,7 +418,7 @@ impl Part {
         let mut free = self.path.clone();
         for number in 2.. {
             let whole = with_ending(&free, self.ending);
-            // A name that was not asked for replaces nothing.
+            // A name that the options do not have replaces nothing.
             if self.series.replaces && self.ending.is_empty() {
                 fs::rename(part, whole)?;
                 break;

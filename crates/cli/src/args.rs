@@ -120,6 +120,7 @@ pub struct Global {
         global = true,
         env = "TENURE_COLLECTIONS",
         hide_env = true,
+        hide_short_help = true,
         value_name = "FILE",
         value_hint = clap::ValueHint::FilePath
     )]
