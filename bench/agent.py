@@ -27,8 +27,12 @@ CASES = {
     "samples": Case("CPU samples each 10 ms", 1.02, {
         "cpu=samples": "-agentpath:{agent}=cpu=samples,file={out}",
         "frames=native": "-agentpath:{agent}=cpu=samples,frames=native,file={out}",
+        "frames=kernel": "-agentpath:{agent}=cpu=samples,frames=kernel,file={out}",
         "async-profiler": "-agentpath:{async}=start,event=ctimer,interval=10ms,collapsed,file={out}",
         "JFR": "-XX:StartFlightRecording=settings=profile,filename={out}.jfr"}),
+    "wall": Case("elapsed time of all threads sampled each 10 ms", 1.02, {
+        "wall=10ms": "-agentpath:{agent}=wall=10ms,file={out}",
+        "async-profiler": "-agentpath:{async}=start,wall=10ms,collapsed,file={out}"}),
     "alloc": Case("allocations sampled each 512 KiB, live objects tracked", 1.03, {
         "alloc=512k": "-agentpath:{agent}=alloc=512k,file={out}",
         "async-profiler": "-agentpath:{async}=start,alloc=512k,live,collapsed,file={out}",
