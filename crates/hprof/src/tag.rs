@@ -81,6 +81,20 @@ impl RecordTag {
     pub const fn is_heap(self) -> bool {
         matches!(self, RecordTag::HeapDump | RecordTag::HeapDumpSegment)
     }
+
+    /// True for the records that other records refer to: names, classes, frames, traces and threads, and their ends.
+    pub const fn is_definition(self) -> bool {
+        matches!(
+            self,
+            RecordTag::Utf8
+                | RecordTag::LoadClass
+                | RecordTag::UnloadClass
+                | RecordTag::Frame
+                | RecordTag::Trace
+                | RecordTag::StartThread
+                | RecordTag::EndThread
+        )
+    }
 }
 
 tags! {

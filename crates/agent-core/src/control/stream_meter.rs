@@ -35,17 +35,7 @@ impl Progress {
     /// and waits. Every recording that ends in order has one.
     pub fn has_tables(&self) -> bool {
         let is_table = |tag: &u8| match Tag::from_u8(*tag) {
-            Some(Tag::Format(tag)) => !matches!(
-                tag,
-                RecordTag::Utf8
-                    | RecordTag::LoadClass
-                    | RecordTag::UnloadClass
-                    | RecordTag::Frame
-                    | RecordTag::Trace
-                    | RecordTag::StartThread
-                    | RecordTag::EndThread
-                    | RecordTag::ControlSettings
-            ),
+            Some(Tag::Format(tag)) => !tag.is_definition() && tag != RecordTag::ControlSettings,
             Some(Tag::Private(tag)) => tag != PrivateTag::MonitorWait,
             None => false,
         };

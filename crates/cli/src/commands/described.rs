@@ -41,7 +41,7 @@ mod tests {
         let program = Cli::command();
         let mut compared = 0;
         // The help of these options differs from the view's: a terminal shows another number of rows, `--timeout` takes
-        // units, and an option such as `--no-inbound` says what is left out, not what is included.
+        // units, and an option such as `--no-inbound` names what it excludes.
         let flags = |parameter: &&Parameter| {
             let has_own_help = matches!(parameter.name, "limit" | "count" | "top" | "seconds");
             !has_own_help && !matches!(parameter.flag, Some(Flag::Off(_)))

@@ -66,20 +66,11 @@ impl Kept {
     /// Adds any complete record.
     pub fn record(&mut self, tag: Tag, record: Vec<u8>) {
         match tag {
-            Tag::Format(
-                RecordTag::Utf8
-                | RecordTag::LoadClass
-                | RecordTag::UnloadClass
-                | RecordTag::Frame
-                | RecordTag::Trace
-                | RecordTag::StartThread
-                | RecordTag::EndThread
-                // Each record has only the samples since the previous one, so all of them are needed.
-                | RecordTag::CpuSamples,
-            )
+            Tag::Format(definition) if definition.is_definition() => self.pass(tag, &record),
+            // Each record has only the samples since the previous one, so all of them are needed.
+            Tag::Format(RecordTag::CpuSamples)
             | Tag::Private(PrivateTag::ClassPlaces | PrivateTag::ClassOptions) => {
-                self.threads
-                    .record(tag, &record, self.ids, &mut self.names);
+                self.pass(tag, &record);
             }
             Tag::Private(PrivateTag::SiteVariances) => self.variances = record,
             Tag::Format(RecordTag::AllocSites) => {
@@ -94,6 +85,10 @@ impl Kept {
             }
             _ => {}
         }
+    }
+
+    fn pass(&mut self, tag: Tag, record: &[u8]) {
+        self.threads.record(tag, record, self.ids, &mut self.names);
     }
 
     fn keep(&mut self, tag: Tag, record: Vec<u8>, variances: Vec<u8>) {

@@ -295,13 +295,7 @@ impl Tap {
                 self.store(record, arrived);
                 self.end(arrived);
             }
-            RecordTag::Utf8
-            | RecordTag::LoadClass
-            | RecordTag::UnloadClass
-            | RecordTag::Frame
-            | RecordTag::Trace
-            | RecordTag::StartThread
-            | RecordTag::EndThread => {
+            _ if tag.is_definition() => {
                 let ids = self.reader.as_ref().map_or(0, |it| it.id_size().bytes());
                 self.prelude.record(tag, record, ids);
                 self.store(record, arrived);

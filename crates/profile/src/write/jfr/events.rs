@@ -102,7 +102,7 @@ impl<'p> Events<'p> {
         }
     }
 
-    /// Writes what is left, and returns the number of all bytes, the pools, and the time of the last event.
+    /// Writes the buffered events, and returns the number of all bytes, the pools, and the time of the last event.
     pub(super) fn finish(mut self) -> io::Result<(u64, Pools<'p>, u64)> {
         self.flush();
         match self.fault {
