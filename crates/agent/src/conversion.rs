@@ -1,11 +1,12 @@
 //! Files in the forms of other tools: the recording is written in the binary form, and converted when the file ends.
 //!
 //! The thread that ends a file converts it: that of a series, or the one that ends the recording, which is the VM's last
-//! one if the program ends. No thread of the program waits for a conversion while the program runs.
+//! one if the program ends. While the program runs, only the thread that ends the recording waits for a conversion.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Once};
 use std::time::{Duration, Instant};
 
@@ -18,19 +19,24 @@ use vmpi::Worth;
 
 use crate::process;
 
-/// The time for a conversion when the recording ends.
+/// The time for all conversions when the program ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The files that have ended, and why the last conversion failed.
-static ENDED: Mutex<(Vec<Data>, Option<String>)> = Mutex::new(Rank::EndedFiles, (Vec::new(), None));
+/// The files that have ended and are not yet converted.
+static ENDED: Mutex<Vec<Data>> = Mutex::new(Rank::EndedFiles, Vec::new());
+
+/// Locked while files are converted: why the last conversion failed, if it did.
+static CONVERTING: Mutex<Option<String>> = Mutex::new(Rank::Conversion, None);
 
 /// When the program ends, the milliseconds after [`START`] until which files may be converted; otherwise 0.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The recording ends, and the program continues.
-static IS_LATER: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// This thread ends a recording, and the program continues.
+    static IS_LATER: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Receives the binary form of a file. When it is dropped, the file waits for [`run`].
 pub(crate) struct Receiver(Option<Data>);
@@ -65,16 +71,17 @@ impl Drop for Receiver {
         // The others are removed: nothing was written, or the disk was full.
         let usable = self.0.take().filter(|data| data.part.is_usable());
         if let Some(data) = usable {
-            ENDED.lock().0.push(data);
+            ENDED.lock().push(data);
         }
     }
 }
 
-/// Converts the files that have ended. Returns why the last of them was not, if it was not.
+/// Converts the files that have ended, and waits for another thread that does. Returns why the last file was not converted,
+/// if it was not.
 pub(crate) fn run() -> Option<String> {
-    let (ended, last_fault) = &mut *ENDED.lock();
-    let mut found = None;
-    for data in ended.drain(..) {
+    let mut last_fault = CONVERTING.lock();
+    let ended = std::mem::take(&mut *ENDED.lock());
+    for data in ended {
         let fault = data.convert();
         // A series reports the same fault once: only the times in the names differ.
         let words = |fault: &String| fault.replace(|c: char| c.is_ascii_digit(), "");
@@ -83,30 +90,34 @@ pub(crate) fn run() -> Option<String> {
         {
             process::note(fault);
         }
-        found.clone_from(&fault);
         *last_fault = fault;
     }
-    found
+    last_fault.clone()
 }
 
 /// Calls `end`, which ends the recording, and converts its last file, except during [`later`]. A conversion that a thread
 /// has begun is awaited; all of them together have a limited time.
 pub(crate) fn run_last(end: impl FnOnce()) {
-    if IS_LATER.load(Ordering::SeqCst) {
+    if IS_LATER.get() {
         return end();
     }
-    let until = START.elapsed() + PATIENCE;
-    UNTIL.store(until.as_millis() as u64, Ordering::SeqCst);
+    let limit = || {
+        let until = START.elapsed() + PATIENCE;
+        UNTIL.store(until.as_millis() as u64, Ordering::SeqCst);
+    };
+    limit();
     end();
+    // Writing the data takes its own time.
+    limit();
     run();
     UNTIL.store(0, Ordering::SeqCst);
 }
 
 /// Calls `end`, which ends the recording of a program that continues. The caller then calls [`run`] without a lock.
 pub(crate) fn later<T>(end: impl FnOnce() -> T) -> T {
-    IS_LATER.store(true, Ordering::SeqCst);
+    IS_LATER.set(true);
     let done = end();
-    IS_LATER.store(false, Ordering::SeqCst);
+    IS_LATER.set(false);
     done
 }
 
@@ -153,6 +164,7 @@ impl Data {
             Err(error) => return Err(io::Error::other(error)),
         };
         drop(bytes);
+        check_time()?;
         let left_out = [
             self.form.left_out(&profile, None),
             self.form.left_out_events(&profile, None),

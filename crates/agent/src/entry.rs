@@ -16,7 +16,7 @@ use vm_hotspot::{HotSpot, Setup};
 use crate::listener::{self, Shared};
 use crate::output::Output;
 use crate::process::{self, Process};
-use crate::{output, plan, recording};
+use crate::{conversion, output, plan, recording};
 
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
@@ -66,9 +66,15 @@ pub unsafe extern "system" fn Agent_OnAttach(
     unsafe { fenced(vm, options, attach) }
 }
 
-/// The VM is about to unload the library; everything was done when the VM ended.
+/// The VM is about to unload the library. Everything was done when the VM ended, unless a recording had ended just before
+/// and its file is still being converted.
 #[unsafe(no_mangle)]
-pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {}
+pub extern "system" fn Agent_OnUnload(_vm: RawEnv) {
+    let finish = || conversion::run_last(|| ());
+    if std::panic::catch_unwind(finish).is_err() {
+        process::note("internal fault at the end");
+    }
+}
 
 /// Starts the recording and catches panics, so that a fault of the agent does not harm the program.
 ///

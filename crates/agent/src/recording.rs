@@ -184,8 +184,11 @@ fn end(
 }
 
 fn stop() -> Result<String, String> {
-    let now = end(&CHANGE.lock(), |_| true)?.ok_or(NOTHING)?;
+    let ended = end(&CHANGE.lock(), |_| true);
     let fault = conversion::run();
+    let now = ended?.ok_or(NOTHING)?;
+    let is_converted = now.recorder.lock().options().output.converted.is_some();
+    let fault = fault.filter(|_| is_converted);
     now.check("the recording has ended")?;
     if let Some(fault) = fault {
         return Err(format!("the recording has ended, but {fault}"));

@@ -361,7 +361,7 @@ fn waste_is_answered_from_beside_the_index_the_second_time_unless_something_else
     let out = set.env("TENURE_JSON", "true").output().expect("it runs");
     let text = String::from_utf8(out.stdout).expect("text");
     assert_eq!(text, waste(&["--json"]));
-    // A collections file is part of the question.
+    // With a collections file nothing is kept, and an empty one changes nothing.
     let own = at.join("own.toml");
     fs::write(&own, "").expect("a table");
     let with = |args: &[&str]| waste(&[args, &["--collections", "own.toml"]].concat());

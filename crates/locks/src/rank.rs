@@ -39,8 +39,11 @@ ranks! {
     Patience,
     /// Data that waits to be sent to a collector. Writing to the recorder's output locks it.
     Sender,
-    /// `conversion::ENDED`: files that have ended and are written in another form. Held while that is done: the end of the
-    /// recording waits for it. The recorder adds a file when it drops the output.
+    /// `conversion::CONVERTING`: held while files that have ended are written in another form, so that the end of the program
+    /// waits for it.
+    Conversion,
+    /// `conversion::ENDED`: files that have ended and are not yet written in another form. The recorder adds a file when it
+    /// drops the output.
     EndedFiles,
     /// `series::OWN`: files of a series. Held while a recording's file is completed and older ones are removed.
     SeriesFiles,

@@ -159,6 +159,10 @@ fn counted(
             }
         }
     }
+    // A class of another library that only has the name of an entry may mean something else by these.
+    if !heap.class(heap.class_of(at)).name.starts_with("java.util.") {
+        return Ok(None);
+    }
     let names = ["size", "elementCount", "count"];
     let own = names.iter().find_map(|name| number(heap, at, name));
     Ok(own.and_then(|size| u64::try_from(size).ok()))

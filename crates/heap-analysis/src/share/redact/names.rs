@@ -226,7 +226,8 @@ impl Names {
             }
             let _ = writeln!(out, "{old} -> {}:", class.new);
             if let Some(source) = &class.source {
-                let _ = writeln!(out, "# {{\"id\":\"sourceFile\",\"fileName\":\"{source}\"}}");
+                // Quoted, so that a name from a hostile dump adds no line.
+                let _ = writeln!(out, "# {{\"id\":\"sourceFile\",\"fileName\":{source:?}}}");
             }
             for [kind, old, new] in &class.fields {
                 let _ = writeln!(out, "    {kind} {old} -> {new}");

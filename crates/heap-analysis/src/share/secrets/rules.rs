@@ -144,12 +144,12 @@ impl SecretRules {
 
     /// Which values of a field or key of this name are secrets, if any are.
     pub(super) fn values_of(&self, name: &str) -> Option<Values> {
-        // `user.password`, `spring.datasource.password`
         let last = name.rsplit(['.', ':']).next().unwrap_or_default();
         // Variables of the shell for the current and the previous folder.
         if matches!(last, "PWD" | "OLDPWD") {
             return None;
         }
+        // `user.password`, `spring.datasource.password`
         let words = words(name);
         let glued = words.concat();
         let ends = |with: &str| {
